@@ -16,9 +16,9 @@ import {
 /** A pool of connections to PostgreSQL. Statements outside of a transaction may run on different connections. */
 export interface Db<Opened extends Tx = Tx> extends Session {
   /**
-   * Runs `work` in one transaction. The transaction runs again if PostgreSQL rolls it back because of a deadlock or
-   * an outdated prepared statement, so `work` must do nothing but run statements. Throws an `OutcomeUnknown` if the answer
-   * to the commit is lost.
+   * Runs `work` in one transaction. The transaction runs again if PostgreSQL rolls it back because of a deadlock or an
+   * outdated prepared statement, so `work` may only run statements and must have no other effect. Throws an
+   * `OutcomeUnknown` if the response to the commit is lost.
    */
   transaction<T>(work: (tx: Opened) => Promise<T>, options?: TransactionOptions): Promise<T>;
   close(): Promise<void>;
@@ -27,17 +27,17 @@ export interface Db<Opened extends Tx = Tx> extends Session {
 interface TransactionOptions {
   /**
    * Set if the first statements of the transaction only read or take locks. They are then sent together with `begin`,
-   * without waiting for its answer, which saves a round trip. If `begin` failed, they would run outside of the
-   * transaction, so they must not write. Statements that are sent after any answer run inside the transaction.
+   * without waiting for its response, which saves a round trip. They must not write, because they would run outside of
+   * the transaction if `begin` failed. Statements that are sent after any response run inside the transaction.
    */
   readonly readsFirst?: boolean;
 }
 
-/** An open transaction; all its statements run on one connection. */
+/** An open transaction. All its statements run on one connection. */
 export interface Tx extends Session {
   /**
-   * Runs the last statement of the transaction. The commit is sent right after it, so that one round trip is saved. A
-   * statement that fails still rolls the transaction back. Later statements are rejected.
+   * Runs the last statement of the transaction. The commit is sent immediately after it, which saves a round trip. If
+   * the statement fails, the transaction is rolled back nevertheless. Later statements are rejected.
    */
   readonly runLast: Run;
 }
@@ -45,20 +45,20 @@ export interface Tx extends Session {
 export interface RawDb extends Db<RawTx>, Raw {}
 export interface RawTx extends Tx, Raw {}
 
-/** A pool or a transaction, for statements that can run on both. */
+/** A pool or a transaction, for functions that can use either. */
 export type DbOrTx = Session;
 
-/** The time limit for connecting to one database host, unless the pool's deadline is shorter. */
+/** Time limit in s for connecting to one database host, unless the pool's deadline is shorter. */
 const CONNECT_TIMEOUT_S = 5;
 /**
- * The time limit for each of several hosts, of which one is often down while the others work. A statement then still
- * has the time to reach the next ones.
+ * Time limit in s for each of several hosts. One of them is often down while the others work, so a statement must have
+ * time left for the next host.
  */
 const CONNECT_TIMEOUT_OF_SEVERAL_S = 2;
 const KEEP_ALIVE_S = 10;
 /**
- * The longest pause between two attempts to connect. The driver's default grows to 20 s, so that a recovered database
- * would be noticed late.
+ * Maximum pause in s between two tries to connect. The driver's default grows to 20 s, so it would notice a recovered
+ * database late.
  */
 const RECONNECT_MAX_S = 1;
 const MAX_PIPELINE = 16;
@@ -68,26 +68,26 @@ interface ConnectOptions {
   readonly name: string;
   /** Time limits of the statements; absent in scripts and tests. */
   readonly limits?: Limits;
-  /** Idle time in seconds after which a connection is closed. If absent, connections stay open. */
+  /** Idle time in s after which a connection is closed. If absent, connections stay open. */
   readonly idleS?: number;
   /**
-   * Set for a pool that only runs transactions: each statement is sent without waiting for the answer to the previous
-   * one.
+   * Set for a pool that only runs transactions. Each statement is then sent without waiting for the response to the
+   * previous one.
    */
   readonly isPipelined?: boolean;
-  /** Collects the metrics and the slow statements of all pools of the process. */
+  /** Collects the metrics and slow statements of all pools of the process. */
   readonly watches?: PoolWatches;
-  /** Called with the rows of each declared statement before its caller gets them. */
+  /** Called with the rows of each declared statement before the caller receives them. */
   readonly onRows?: OnRows;
   /** Called with each statement before it is sent. */
   readonly onStatement?: (text: string, parameters: readonly unknown[]) => void;
 }
 
 /**
- * Parses timestamps of PostgreSQL. JavaScript reads the years 1 to 99 of `0001-01-01 00:00:00.123+00` as years of the
- * 20th century, unless the text is ISO 8601, so such a text is converted first.
+ * Parses timestamps of PostgreSQL. Text that is not ISO 8601 is converted first, because JavaScript reads the years 1
+ * to 99 in `0001-01-01 00:00:00.123+00` as years of the 20th century.
  */
-const instants: postgres.PostgresType<Date> = {
+const instantType: postgres.PostgresType<Date> = {
   to: 1184,
   from: [1184],
   parse: (text: string) =>
@@ -95,8 +95,8 @@ const instants: postgres.PostgresType<Date> = {
   serialize: (at: Date | string) => new Date(at).toISOString(),
 };
 
-/** Parses bytes in both formats of `bytea_output`, because a single statement behind a pooler may get either. */
-const bytes: postgres.PostgresType<Uint8Array> = {
+/** Parses bytes in both formats of `bytea_output`, because a single statement behind a pooler may return either. */
+const bytesType: postgres.PostgresType<Uint8Array> = {
   to: 17,
   from: [17],
   parse: (text: string) =>
@@ -104,7 +104,10 @@ const bytes: postgres.PostgresType<Uint8Array> = {
   serialize: (value: Uint8Array) => `\\x${Buffer.from(value).toString("hex")}`,
 };
 
-/** Reads PostgreSQL's older format of bytes: `\\` and three octal digits stand for a byte, two backslashes for one. */
+/**
+ * Decodes PostgreSQL's escape format of bytes: a backslash and three octal digits mean one byte, two backslashes mean
+ * one backslash.
+ */
 function unescaped(text: string): Buffer {
   const latin = text.replaceAll(/\\(\\|[0-7]{3})/g, (_, one: string) =>
     one === "\\" ? one : String.fromCodePoint(Number.parseInt(one, 8)),
@@ -113,8 +116,8 @@ function unescaped(text: string): Buffer {
 }
 
 /**
- * Makes options of the PostgreSQL driver that its types do not declare; `deadline`, `at_begin` and `at_open` come from
- * our patch of the driver (db/patches).
+ * Returns options of the PostgreSQL driver that its types do not declare. `deadline`, `at_begin` and `at_open` come
+ * from the patch in db/patches.
  */
 function limitsOf(url: string, { limits, name, isPipelined }: ConnectOptions) {
   const isOurs = !isPooled(url);
@@ -123,7 +126,7 @@ function limitsOf(url: string, { limits, name, isPipelined }: ConnectOptions) {
       application_name: name,
       ...(isOurs ? startSettings(limits) : pooledStartSettings()),
     },
-    // A standby rejects writes, and most statements write.
+    // A standby is not accepted, because it rejects writes and most statements write.
     ...(!/[?&]target_session_attrs=/.test(url) && { target_session_attrs: "read-write" as const }),
     // Pipelining is off by default, so that no statement waits behind one that hangs while another connection is free.
     max_pipeline: isPipelined ? MAX_PIPELINE : 0,
@@ -138,8 +141,8 @@ function limitsOf(url: string, { limits, name, isPipelined }: ConnectOptions) {
 }
 
 /**
- * Whether the database address announces a pooler, which may run each transaction in another session. A pooler that
- * is not announced is detected when a connection is made, and rejected.
+ * Returns whether the database URL declares a pooler, which may run each transaction in another session. A pooler that
+ * is not declared is detected when a connection is opened, and rejected.
  */
 export function isPooled(url: string): boolean {
   return /[?&]prepare=false(&|$)/.test(url);
@@ -149,15 +152,15 @@ function hasSeveralHosts(url: string): boolean {
   return /^[^/]*\/\/([^/?]*@)?[^/?@]*,/.test(url);
 }
 
-/** Matches the parameter of a database address that names a file with the authorities of the server's certificate. */
-const AUTHORITIES = /(?<=[?&])sslrootcert=[^&]*/g;
+/** Matches the parameter of a database URL for the file with the certificate authorities of the server. */
+const AUTHORITIES_PARAMETER = /(?<=[?&])sslrootcert=[^&]*/g;
 
 /**
- * Reads the authorities of a database address. The driver reads `sslmode` itself, but it would send `sslrootcert` to
- * the server as a setting. Without authorities, `verify-full` uses those of the system.
+ * Reads the certificate authorities of a database URL. The driver reads `sslmode` itself, but it would send
+ * `sslrootcert` to the server as a setting. Without this parameter, `verify-full` trusts the authorities of the system.
  */
 function tlsOf(url: string) {
-  const [given] = url.match(AUTHORITIES) ?? [];
+  const [given] = url.match(AUTHORITIES_PARAMETER) ?? [];
   const file = new URLSearchParams(given).get("sslrootcert");
   return file !== null && file !== "system" && { ssl: { ca: readFileSync(file, "utf8") } };
 }
@@ -167,7 +170,7 @@ export function connect(url: string, options: ConnectOptions): RawDb {
   const watch = watches.open(options.name, options.max);
   const watching = { onRows, watch, commits: false };
   const driver = limitsOf(url, options);
-  const client = postgres(url.replaceAll(AUTHORITIES, ""), {
+  const client = postgres(url.replaceAll(AUTHORITIES_PARAMETER, ""), {
     ...driver,
     ...tlsOf(url),
     max: options.max,
@@ -185,8 +188,8 @@ export function connect(url: string, options: ConnectOptions): RawDb {
       bigint: { to: 20, from: [20], parse: Number, serialize: String },
       // JSON parameters of both types (json, jsonb) are sent unchanged, because Drizzle has serialised them already.
       json: { to: 114, from: [114, 3802], parse: JSON.parse, serialize: (text: string) => text },
-      date: instants,
-      bytea: bytes,
+      date: instantType,
+      bytea: bytesType,
     },
   });
   return Object.assign(sessionOver(client, { ...watching, commits: true }), {
@@ -202,7 +205,7 @@ export function connect(url: string, options: ConnectOptions): RawDb {
               return sql.last(query);
             });
             const tx = Object.assign(sessionOver(sql, watching), { runLast });
-            // The object keeps the driver from awaiting the items of an array that `work` returns.
+            // Wrapped in an object, because the driver would await the items of an array that `work` returns.
             const done = { result: await work(tx).catch(throwCause) };
             isCommitSent = true;
             return done;
@@ -223,7 +226,7 @@ function throwCause(error: unknown): never {
   throw causeOf(error);
 }
 
-const TRIES = 3;
+const RERUN_TRIES = 3;
 
 /** Repeats a transaction that PostgreSQL rolled back because of a deadlock or an outdated prepared statement. */
 async function rerun<T>(run: () => Promise<T>): Promise<T> {
@@ -231,7 +234,7 @@ async function rerun<T>(run: () => Promise<T>): Promise<T> {
     try {
       return await run();
     } catch (error) {
-      if (tried >= TRIES || !(isDeadlock(error) || isStatementOutdated(error))) throw error;
+      if (tried >= RERUN_TRIES || !(isDeadlock(error) || isStatementOutdated(error))) throw error;
     }
   }
 }

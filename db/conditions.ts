@@ -1,9 +1,8 @@
-import { and, desc, eq, type GetColumnData, sql, type SQL, type SQLWrapper } from "drizzle-orm";
-import { alias, type PgColumn, type PgTable } from "drizzle-orm/pg-core";
+import { and, desc, type GetColumnData, sql, type SQL, type SQLWrapper } from "drizzle-orm";
+import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
 
 import type { DbOrTx } from "./client.ts";
 import { deliveryAttempts } from "./schema/attempts.ts";
-import { companies, users } from "./schema/companies.ts";
 
 /**
  * Matches a column against a list, like Drizzle's `inArray`. The list is one array parameter, so that the statement
@@ -17,8 +16,8 @@ export function anyOf<C extends PgColumn>(
 }
 
 /**
- * Matches a column against the rows of a query with a limit, which runs once. With `inArray` the planner may run the
- * query again for every row, so that the limit holds for each run instead of for the statement.
+ * Matches a column against the rows of a query with a limit, which runs once. With `inArray`, the planner could run the
+ * query again for every row, and the limit would apply to each run instead of to the statement.
  */
 export function anyOfQuery(column: PgColumn, query: SQLWrapper): SQL {
   return sql`${column} = any(array(${query}))`;
@@ -26,7 +25,7 @@ export function anyOfQuery(column: PgColumn, query: SQLWrapper): SQL {
 
 /**
  * Matches rows after a cursor, in ascending order of ids. The cursor is compared as bigint, because it may exceed the
- * column's type.
+ * range of the column's type.
  */
 export function idAfter(column: PgColumn, cursor: string | undefined): SQL | undefined {
   return cursor === undefined ? undefined : sql`${column} > ${cursor}::bigint`;
@@ -38,12 +37,12 @@ export function idBefore(column: PgColumn, cursor: string | undefined): SQL | un
 }
 
 /**
- * Matches rows after a cursor, the newest first and rows of one instant in descending order of ids. The cursor is the
- * instant in ms and the id, separated by a dot.
+ * Matches rows after a cursor, in descending order of instants and, within an instant, of ids. The cursor consists of
+ * the instant in ms and the id, separated by a dot.
  */
 export const instantBefore = beyondInstant(sql`<`);
 
-/** Like `instantBefore`, but the oldest first and rows of one instant in ascending order of ids. */
+/** Like `instantBefore`, but in ascending order of instants and ids. */
 export const instantAfter = beyondInstant(sql`>`);
 
 function beyondInstant(operator: SQL) {
@@ -51,8 +50,8 @@ function beyondInstant(operator: SQL) {
     if (cursor === undefined) return undefined;
     const dot = cursor.indexOf(".");
     const [ms, last] = [cursor.slice(0, dot), cursor.slice(dot + 1)];
-    // The instant is not converted to a Date, because no driver writes years above 9999 in the way that Postgres reads
-    // them.
+    // The instant is not converted to a Date, because drivers write years above 9999 in a form that PostgreSQL does not
+    // accept.
     const instant = sql`to_timestamp(${ms}::text::bigint / 1000.0)::timestamptz(3)`;
     return sql`(${at}, ${id}) ${operator} (${instant}, ${last})`;
   };
@@ -69,12 +68,12 @@ interface OneColumn<T> extends SQLWrapper {
   readonly _: { readonly result: readonly Readonly<Record<string, T>>[] };
 }
 
-/** Converts a subselect into a PostgreSQL array of the selected values. */
+/** Converts a subselect into a PostgreSQL array of its values. */
 export function arrayOf<T>(subselect: OneColumn<T>): SQL<T[]> {
   return sql`array${subselect}`.mapWith((values: T[]) => values);
 }
 
-// The following conditions on delivery attempts have the form that the indexes of the table require.
+// The following conditions on delivery attempts are written in the form that the indexes of the table require.
 
 /**
  * Matches the attempts of an event. Their index contains the first 15 characters of the event id: its time and 25
@@ -92,18 +91,8 @@ export function isAttemptOfAny(eventIds: readonly string[]): SQL | undefined {
 }
 
 /**
- * Matches the hash of subscription id and event value that the index of ended days contains. Different values may
- * have the same hash, so the caller also compares both values.
- */
-export function hashOfValue(subscriptionId: string, event: SQL): SQL {
-  const { subscriptionId: ownId, event: ownEvent } = deliveryAttempts;
-  const wanted = sql`hashtext(${subscriptionId}::text || ${event})`;
-  return sql`hashtext(${ownId} || ${ownEvent}) = ${wanted}`;
-}
-
-/**
- * Returns the id of the nth newest matching row; undefined if there are fewer rows. A search that may read n rows
- * ends at this id.
+ * Returns the id of the nth newest matching row; undefined if there are fewer rows. A search that may read at most n
+ * rows ends at this id.
  */
 export async function nthId(
   db: DbOrTx,
@@ -120,23 +109,3 @@ export async function nthId(
     .limit(1);
   return row?.id;
 }
-
-/** The company of the partner above an account. Join it with a left join, because other companies have no partner. */
-export const partners = alias(companies, "partners");
-
-export const isPartnerOfCompany = eq(partners.id, companies.partnerId);
-
-/** The names of a company and of its partner. The query joins `partners` by `isPartnerOfCompany`. */
-export const companyNames = {
-  companyName: companies.name,
-  companyBrand: companies.brandName,
-  partnerName: partners.name,
-  partnerBrand: partners.brandName,
-};
-
-/** Whether the company and the partner above it are active; otherwise none of their users can sign in. */
-export const isTenantActive =
-  sql`(${companies.isActive} and coalesce(${partners.isActive}, true))`.mapWith(companies.isActive);
-
-/** Whether a user, the company and the partner above it are active. */
-export const isUserActive = sql`(${users.isActive} and ${isTenantActive})`.mapWith(users.isActive);

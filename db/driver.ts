@@ -1,5 +1,5 @@
-// This file imports built-ins only: it runs before any connection, and in commands before the dependencies are
-// installed.
+// This file imports only built-in modules: it runs before PostgreSQL is connected, and in commands before the
+// dependencies are installed.
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -7,25 +7,26 @@ import { fileURLToPath } from "node:url";
 
 import { IS_EXECUTABLE } from "./executable.ts";
 
-/** The expected digest of the driver's source, with the patch of db/patches applied. */
-const PATCHED = "b560741e8712e0217d91b644a2ba9f95";
+/** The expected digest of the driver's source code with the patch of db/patches. */
+const PATCHED_DIGEST = "b560741e8712e0217d91b644a2ba9f95";
 
 const INSTALL = "run `bun install --production --frozen-lockfile` here first.";
 
 /**
- * Returns an error unless the installed PostgreSQL driver has the patch of db/patches, which adds deadlines of
- * statements and the handling of broken connections. Only `bun install` applies it; other installers omit it silently.
+ * Returns an error message if the installed PostgreSQL driver lacks the patch of db/patches, which adds deadlines of
+ * statements and the handling of broken connections. Only `bun install` applies the patch; other installers silently
+ * omit it.
  */
 export function driverError(source = installedSource()): string | undefined {
-  // The build of the executable checks the driver that it puts inside.
+  // The driver inside an executable needs no check, because the build of the executable has checked it.
   if (IS_EXECUTABLE) return undefined;
   if (source === undefined) return `The PostgreSQL driver is not installed: ${INSTALL}`;
   const digest = digestOf(source);
-  if (digest === PATCHED) return undefined;
-  return `The PostgreSQL driver in ${source} is not the one with our patch (db/patches; its digest is ${digest}): ${INSTALL}`;
+  if (digest === PATCHED_DIGEST) return undefined;
+  return `The PostgreSQL driver in ${source} does not contain our patch (db/patches; its digest is ${digest}): ${INSTALL}`;
 }
 
-/** Finds the folder from which this process imports the driver. */
+/** Returns the folder from which this process imports the driver. */
 function installedSource(): string | undefined {
   try {
     return dirname(fileURLToPath(import.meta.resolve("postgres")));

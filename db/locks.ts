@@ -4,18 +4,19 @@ import type { PgTable } from "drizzle-orm/pg-core";
 import type { Tx } from "./client.ts";
 
 /**
- * The time in milliseconds that one try waits for a lock on a table, in each of at most `LOCK_TRIES` tries. All later
- * readers and writers of the table queue behind a request for a strong lock, so that each try delays them by this much,
- * and the pauses between the tries let them run. A table that a dump or a long transaction holds is left for later.
+ * Time in ms that one try waits for a lock on a table; there are at most `LOCK_TRIES` tries. All later readers and
+ * writers of the table queue behind a request for a strong lock. So each try delays them by at most this time, and the
+ * pauses between the tries let them run. If a dump or a long transaction has locked the table, all tries fail.
  */
 export const LOCK_MS = 50;
 const LOCK_TRIES = 5;
-/** The first pause in seconds; each further one is twice as long. */
+/** Length of the first pause in s. Each further pause is twice as long. */
 const PAUSE_S = 0.1;
 
 /**
- * Makes a statement that runs other statements, whose strong locks on tables it waits for in short tries. No later
- * statement of the transaction waits longer than one try. The statement fails with a lock timeout after the last try.
+ * Builds a statement that runs other statements and waits for their strong table locks in several short tries. No later
+ * statement of the transaction waits longer for a lock than one try. The statement fails with a lock timeout after the
+ * last try.
  */
 export function retryLocks(statements: string): string {
   return `do $$ begin
@@ -33,8 +34,8 @@ export function retryLocks(statements: string): string {
 }
 
 /**
- * Locks a table until the commit against transactions that write to it, and with `exclusive` also against those that lock
- * rows of it; never against readers, such as a dump.
+ * Locks a table until the commit against transactions that write to it. `exclusive` also locks it against transactions
+ * that lock its rows. Readers, such as a dump, are never blocked.
  */
 export async function lockTable(
   tx: Tx,

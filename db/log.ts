@@ -6,19 +6,19 @@ import { instant, list, nullable, onlyRow, statement, value, type ValuesOf } fro
 
 /*
  * The log of a subscription consists of the rows of `review_history` that belong to the subscription, in the order of
- * their sequence. Rows after the subscription's offset (`settled_through` in `outbox_offsets`) are still to be
- * delivered. The offset only grows. An event that the offset passes before the event is settled gets a row in
- * `outbox`.
+ * their sequence numbers. Rows after the subscription's offset (`settled_through` in `outbox_offsets`) are not
+ * delivered yet. The offset never decreases. If the offset passes an event that still has to be delivered, the event
+ * gets a row in `outbox`.
  */
 
 /**
- * The number of rows that one statement writes or deletes, so that the statement holds its locks for some tens of
- * milliseconds.
+ * Number of rows that one statement writes or deletes, so that it holds its locks for only some tens of milliseconds.
  */
 export const CHUNK = 1_000;
 
 /**
- * Selects the skip watermark of a subscription: entries up to this sequence that no attempt has settled are skipped.
+ * Selects the skip watermark of a subscription. Entries up to this sequence are skipped, unless they were delivered or
+ * failed.
  */
 export function skippedThrough(subscriptionId: SQL): SQL {
   return sql`coalesce((select skipped_through from outbox_offsets where subscription_id = ${subscriptionId}), 0)`;
@@ -35,9 +35,9 @@ export const LOGGED_VALUES = sql.raw(
   "s.shard, s.id, h.sequence, h.event_id, h.event, case when h.is_minimal then 'minimal' else 'full' end, h.id, h.review_id, h.recorded_at",
 );
 
-const passing = statement({
+const passStatement = statement({
   name: "log.pass",
-  // Raw SQL, because one statement moves the offset and inserts the `outbox` rows of the passed events.
+  // Raw SQL, because one statement moves the offset and inserts the `outbox` rows of the events that it passes.
   params: { id: outboxOffsets.subscriptionId, limit: value("bigint"), lockMs: value("text") },
   columns: { passed: value("integer") },
   text: ({ id, limit, lockMs }) => sql`
@@ -54,7 +54,7 @@ const passing = statement({
                 where subscription_number = s.number and sequence > s.settled_through
                 order by sequence limit ${limit}) h
     ), passed as materialized (
-      -- Up to the first removed event.
+      -- Ends before the first event that was deleted from the log.
       select * from next where sequence < coalesce(
         (select min(sequence) from next where sequence - coalesce(gap, 0) - 1 > previous), 9223372036854775807)
     ), moved as (
@@ -68,20 +68,20 @@ const passing = statement({
 
 /**
  * Inserts the next `limit` events of a log into `outbox` and moves the offset past them, but not past an event that was
- * removed from the log (contract 7.3). From then on no statement of the transaction waits longer than `lockMs` for a
- * lock. Returns the number of inserted events.
+ * deleted from the log (contract 7.3). No later statement of the transaction waits longer than `lockMs` for a lock.
+ * Returns the number of inserted events.
  */
 export async function passLogged(
   db: DbOrTx,
   id: string,
   { limit, lockMs }: { readonly limit: number; readonly lockMs: number },
 ): Promise<number> {
-  return onlyRow(await db.run(passing, { id, limit, lockMs: `${lockMs}` })).passed;
+  return onlyRow(await db.run(passStatement, { id, limit, lockMs: `${lockMs}` })).passed;
 }
 
-const holding = statement({
+const holdStatement = statement({
   name: "log.hold",
-  // Raw SQL, because the statement locks a bounded number of rows and leaves out those that another one has locked.
+  // Raw SQL, because the statement locks a bounded number of rows and skips those that another transaction has locked.
   params: {
     id: outbox.subscriptionId,
     after: outbox.sequence,
@@ -104,7 +104,8 @@ const holding = statement({
       select q.place from searched q
        cross join lateral (select account_id from review_history where id = q.review_history_id offset 0) h
        cross join lateral (
-               -- Locked, so that an activation either waits for this statement or excludes its account.
+               -- Locked, so that an activation either waits for this statement, or this statement sees it and excludes
+               -- the account.
                select from companies where id = h.account_id and not is_active for share) c
     ), held as (
       update outbox set skipped_at = ${heldAt}, is_held = true
@@ -119,10 +120,10 @@ const holding = statement({
 });
 
 /**
- * Searches the next `CHUNK` rows of `outbox` after a sequence, and holds those whose account is not active (contract
- * 10.1): they are marked as skipped until `releaseHeld`. Events of the log are held once they have a row
- * (`passLogged`). The reviews in `exceptReviews` are left out, because they may be under way. Returns the number of held
- * rows, and the last searched sequence, or null if no row follows it.
+ * Searches the next `CHUNK` rows of `outbox` after a sequence and holds those whose account is not active (contract
+ * 10.1). A held row is skipped (`skipped_at`) until `releaseHeld`. Events of the log are held after they have got a row
+ * (`passLogged`). The reviews in `exceptReviews` are excluded, because their entries may be in flight. Returns the
+ * number of held rows and the last searched sequence, which is null if no further row follows.
  */
 export async function holdQueued(
   db: DbOrTx,
@@ -136,28 +137,29 @@ export async function holdQueued(
   const { id, after, exceptReviews, heldAt } = one;
   const except = exceptReviews.filter((review) => review !== null);
   const exceptNone = exceptReviews.includes(null);
-  return onlyRow(await db.run(holding, { id, after, except, exceptNone, heldAt }));
+  return onlyRow(await db.run(holdStatement, { id, after, except, exceptNone, heldAt }));
 }
 
-/** The time before which loads with lanes by review do not look at a row of `outbox`; null if it never waited. */
-export const lookAt = (row: string): SQL => sql.raw(`coalesce(${row}.due_at, ${row}.behind_until)`);
+/** The time before which loads with lanes by review ignore a row of `outbox`; null if the row has never waited. */
+export const retryTime = (row: string): SQL =>
+  sql.raw(`coalesce(${row}.due_at, ${row}.behind_until)`);
 
-interface Place {
+interface RowSelection {
   readonly shard: SQL;
   readonly id: SQL;
-  /** The row of `outbox_offsets`. */
+  /** The row of `outbox_offsets` of the subscription. */
   readonly offset: SQL;
-  /** Selects rows `o` of `outbox`. */
+  /** Condition that selects rows `o` of `outbox`. */
   readonly isAsked: SQL;
 }
 
 /**
- * Selects the rows that loads with lanes by review read in vain, because the first row of their review is due later. Each
- * has its `place` and, as `until`, the due time of that first row. The search covers the next `limit` rows that never waited,
- * and as many whose time has come. Rows after the offset are left out, because the log may have earlier events of their
- * reviews.
+ * Selects rows of `outbox` that loads with lanes by review read without a result, because the first row of their review
+ * is due later. Each result has the row's `place` and, as `until`, the due time of that first row. The search covers
+ * the next `limit` rows that never waited, and the same number of rows whose wait has ended. Rows after the offset are
+ * excluded, because the log may contain earlier events of their reviews.
  */
-export function walkedPast({ shard, id, offset, isAsked }: Place, limit: number): SQL {
+export function walkedPast({ shard, id, offset, isAsked }: RowSelection, limit: number): SQL {
   const isQueued = (row: string) => {
     const column = (name: string) => sql.raw(`${row}.${name}`);
     return sql`${column("shard")} = ${shard} and ${column("subscription_id")} = ${id} and ${column("sequence")} > ${offset}.skipped_through
@@ -166,21 +168,21 @@ export function walkedPast({ shard, id, offset, isAsked }: Place, limit: number)
   const next = (when: SQL) => sql`
     (select o.ctid as place, o.* from outbox o where ${isQueued("o")} and ${when}
         and o.sequence <= ${offset}.settled_through and ${isAsked}
-      order by ${lookAt("o")}, o.sequence limit ${sql.raw(String(limit))})`;
+      order by ${retryTime("o")}, o.sequence limit ${sql.raw(String(limit))})`;
   return sql`
     select n.place, head.until
-      from (${next(sql`${lookAt("o")} is null`)} union all ${next(sql`${lookAt("o")} <= now()`)}) n
+      from (${next(sql`${retryTime("o")} is null`)} union all ${next(sql`${retryTime("o")} <= now()`)}) n
      cross join lateral (
-             select w.sequence, ${lookAt("w")} as until from outbox w
+             select w.sequence, ${retryTime("w")} as until from outbox w
               where ${isQueued("w")} and coalesce(w.review_id, 0) = coalesce(n.review_id, 0)
               order by w.sequence limit 1) head
      where head.sequence < n.sequence and n.due_at is null
        and head.until > coalesce(n.behind_until, '-infinity')`;
 }
 
-const postponing = statement({
+const postponeStatement = statement({
   name: "log.postpone",
-  // Raw SQL, because the statement walks bounded parts of an index and looks up the review of each row.
+  // Raw SQL, because the statement reads bounded parts of an index and looks up the review of each row.
   params: {
     id: outbox.subscriptionId,
     except: list(outbox.reviewId),
@@ -212,8 +214,9 @@ const postponing = statement({
 });
 
 /**
- * Notes at rows of a subscription with lanes by review how long the entries before them wait, so that loads do not walk
- * past these rows: at up to twice `CHUNK` of them. The reviews in `exceptReviews` are left out. Returns the number of rows.
+ * Stores in rows of a subscription with lanes by review until when an earlier entry of the same review waits, so that
+ * loads do not read these rows. It updates at most twice `CHUNK` rows. The reviews in `exceptReviews` are excluded.
+ * Returns the number of updated rows.
  */
 export async function postponeBehind(
   db: DbOrTx,
@@ -221,12 +224,12 @@ export async function postponeBehind(
 ): Promise<number> {
   const except = one.exceptReviews.filter((review) => review !== null);
   const exceptNone = one.exceptReviews.includes(null);
-  return onlyRow(await db.run(postponing, { id: one.id, except, exceptNone })).postponed;
+  return onlyRow(await db.run(postponeStatement, { id: one.id, except, exceptNone })).postponed;
 }
 
-const releasing = statement({
+const releaseStatement = statement({
   name: "log.release",
-  // Raw SQL, because the statement walks a bounded part of an index and looks up the account of each row.
+  // Raw SQL, because the statement reads a bounded part of an index and looks up the account of each row.
   params: {
     id: outbox.subscriptionId,
     shard: outbox.shard,
@@ -241,7 +244,7 @@ const releasing = statement({
        where shard = ${shard} and subscription_id = ${id} and sequence > ${after} and is_held
        order by sequence limit ${sql.raw(String(CHUNK))}
     ), released as (
-      -- By the key, because a row that another statement changes meanwhile gets a new place.
+      -- The rows are found by their key, because a concurrent update moves a row to another place.
       update outbox o set is_held = false, skipped_at = case when not ${isDelivered}::boolean then o.skipped_at end
        where o.shard = ${shard} and o.subscription_id = ${id} and o.is_held
          and o.sequence = any(array(
@@ -253,9 +256,10 @@ const releasing = statement({
 });
 
 /**
- * Ends the hold of an account's entries at a subscription: they return into the queue at their old places, or stay
- * skipped. The caller has locked the account, so that no entry is held meanwhile. Each statement searches `CHUNK` held
- * entries, so that none runs into its time limit; a hundred thousand entries take a few seconds.
+ * Ends the hold of an account's entries at a subscription: if `isDelivered` is true, they return to their old positions
+ * in the queue, otherwise they stay skipped. The caller has locked the account, so that no entry is held during the
+ * release. Each statement searches `CHUNK` held entries, so that it does not exceed its time limit; 100,000 entries
+ * take a few seconds.
  */
 export async function releaseHeld(
   tx: Tx,
@@ -264,14 +268,14 @@ export async function releaseHeld(
 ): Promise<void> {
   const isDelivered = held === "deliver";
   const release = (after: number) =>
-    tx.run(releasing, { id, shard, after, accountId, isDelivered });
+    tx.run(releaseStatement, { id, shard, after, accountId, isDelivered });
   let [found] = await release(0);
   while (found !== undefined) [found] = await release(found.searchedThrough);
 }
 
-const skipping = statement({
+const skipStatement = statement({
   name: "log.skip",
-  // Raw SQL, because the skipped range starts after the value that the offset had before the update.
+  // Raw SQL, because the skipped range begins after the value that the offset had before the update.
   params: {
     subscriptionId: outboxOffsets.subscriptionId,
     through: outboxSkips.last,
@@ -291,68 +295,71 @@ const skipping = statement({
 });
 
 /**
- * Skips all queued entries up to a sequence, in constant time. The caller holds the lock of the sequence, so that no
- * entry up to `through` can be added later.
+ * Skips all queued entries up to a sequence, in constant time. The caller must hold the lock of the sequence, so that
+ * no entry up to `through` can be added later.
  */
-export async function skipQueued(tx: Tx, skip: ValuesOf<typeof skipping.params>): Promise<void> {
-  await tx.run(skipping, skip);
+export async function skipQueued(
+  tx: Tx,
+  skip: ValuesOf<typeof skipStatement.params>,
+): Promise<void> {
+  await tx.run(skipStatement, skip);
 }
 
 /*
- * SQL fragments for statements that read the queue of a subscription: the rows of `outbox` and the events of its log
- * after the offset. Each fragment reads a bounded part of an index. In them `s` is the subscription, with its id,
- * shard and number.
+ * SQL fragments for statements that read the queue of a subscription: the rows of `outbox`, and the events of its log
+ * after the offset. Each fragment reads a bounded part of an index. The alias `s` stands for the subscription with its
+ * id, shard and number.
  */
 
-const rows = sql`from outbox o where o.shard = s.shard and o.subscription_id = s.id and o.skipped_at is null
+const queuedRows = sql`from outbox o where o.shard = s.shard and o.subscription_id = s.id and o.skipped_at is null
                    and o.sequence > ${skippedThrough(sql`s.id`)}`;
-const logged = sql`from review_history h where h.subscription_number = s.number
+const loggedEvents = sql`from review_history h where h.subscription_number = s.number
                      and h.sequence > (select settled_through from outbox_offsets where subscription_id = s.id)`;
 
-/** A limit above any number of rows, for reads without a limit. */
+/** A limit that is larger than any number of rows, for reads without a limit. */
 export const NO_LIMIT = 2 ** 31 - 1;
 
-/** Selects the first entry of the queue: its sequence, recorded_at, due_at and state. */
+/** Selects `sequence`, `recorded_at`, `due_at` and `state` of the first entry in the queue. */
 export const firstQueued = (isOrdered: SQL = sql`true`): SQL => sql`
   select * from (
-    (select o.sequence, o.recorded_at, o.due_at, o.state ${rows} and ${isOrdered} order by o.sequence limit 1)
+    (select o.sequence, o.recorded_at, o.due_at, o.state ${queuedRows} and ${isOrdered} order by o.sequence limit 1)
      union all
-    (select h.sequence, h.recorded_at, null, 'pending' ${logged} order by h.sequence limit 1)) first
+    (select h.sequence, h.recorded_at, null, 'pending' ${loggedEvents} order by h.sequence limit 1)) first
    order by sequence limit 1`;
 
-/** Selects all entries of the queue, unordered: their recorded_at and state. */
+/** Selects `recorded_at` and `state` of all entries in the queue, in no order. */
 export const allQueued = sql`
-  select o.recorded_at, o.state ${rows} union all select h.recorded_at, 'pending' ${logged}`;
+  select o.recorded_at, o.state ${queuedRows} union all select h.recorded_at, 'pending' ${loggedEvents}`;
 
-/** Excludes test events, because they do not hold back other entries. */
+/** Excludes test events, because they do not block other entries. */
 export const NO_TEST = sql`not o.is_test`;
 
 /**
  * Selects the length of the queue as a scalar subquery. The length is exact up to `limit` rows and `limit` events of
- * the log. Beyond that each sequence number counts as an entry, so that counting a queue of a million entries costs
- * as much as counting `limit` entries.
+ * the log. Beyond that, each sequence number counts as an entry. So counting a queue of a million entries takes no
+ * longer than counting `limit` entries.
  */
 export function queueLength(limit: number): SQL {
   const most = sql.raw(String(limit));
-  // The limit is a subquery, which the planner cannot estimate, so the planner walks the index instead of sorting the
-  // whole queue.
+  // The limit is a subquery whose value the planner cannot estimate. So the planner reads the index in its order
+  // instead of sorting the whole queue.
   const length = (sequence: SQL, from: SQL, last: SQL) => sql`(
     select c.entries + case when c.entries < ${most} then 0 else greatest(0, coalesce(${last}, c.last) - c.last) end
       from (select count(*) as entries, max(n) as last
               from (select ${sequence} as n ${from} order by 1 limit (select ${most}::bigint)) e) c)`;
-  const lastRow = sql`(select o.sequence ${rows} order by o.sequence desc limit 1)`;
+  const lastRow = sql`(select o.sequence ${queuedRows} order by o.sequence desc limit 1)`;
   const lastLogged = sql`(select last_logged from outbox_sequences where subscription_id = s.id)`;
-  return sql`(${length(sql`o.sequence`, rows, lastRow)} + ${length(sql`h.sequence`, logged, lastLogged)})`;
+  return sql`(${length(sql`o.sequence`, queuedRows, lastRow)} + ${length(sql`h.sequence`, loggedEvents, lastLogged)})`;
 }
 
 /**
- * Makes the common table expressions of a `with recursive`. The last one, `queues` (shard, subscription_id), contains
- * the subscriptions with queued entries in the shards that the caller's expression `asked` (shard) lists, about
- * `limit` per shard.
+ * Builds the common table expressions of a `with recursive`. The last one, `queues` (shard, subscription_id), contains
+ * about `limit` subscriptions per shard that have queued entries. The caller's expression `asked` (shard) lists the
+ * shards.
  */
 export function queuesOf(limit: SQL): SQL {
   return sql`with_rows as (
-      -- A loose index scan: it goes from one subscription to the next, however many rows each of them has. The bounds
+      -- A loose index scan: it jumps from one subscription to the next, however many rows each of them has. The bounds
       -- are single columns, because before PostgreSQL 18 a row comparison does not end an index scan.
       select 1 as n, a.shard, next.subscription_id
         from asked a cross join lateral (

@@ -4,20 +4,23 @@ import type { PgColumn } from "drizzle-orm/pg-core";
 import type { DbOrTx } from "./client.ts";
 import { nullable, statement, type Value, value } from "./statement.ts";
 
-/** The bytes of large columns after which a statement reads no further row, so that many large rows fit into memory. */
+/**
+ * Size in bytes of large columns after which a statement reads no further row, so that many large rows do not fill the
+ * memory.
+ */
 export const READ_BYTES = 4 * 1024 * 1024;
 
 const ids: Value<readonly number[]> = { type: "bigint[]", isNullable: false };
 
-/** A row that may be read, and the bytes of its large columns; null if the row is gone. */
+/** A row that may be read, and the size in bytes of its large columns; null if the row was deleted. */
 export interface Measured {
   readonly id: number | null;
   readonly bytes: number | null;
 }
 
 /**
- * Makes a function that returns those first rows of the given ones that a statement may read together: up to the one that
- * exceeds `READ_BYTES`, and thus at least one.
+ * Creates a function that returns the first of the given rows, as many as one statement may read together. They end
+ * with the row that brings the sum of bytes to `READ_BYTES`, so there is at least one row.
  */
 export function measuring(
   name: string,
@@ -25,8 +28,8 @@ export function measuring(
 ): (db: DbOrTx, given: readonly number[]) => Promise<readonly Measured[]> {
   const measure = statement({
     name,
-    // Raw SQL, because the statement goes from one row to the next and stops after a number of bytes. A window function
-    // would measure all of them first.
+    // Raw SQL, because the statement reads one row after the other and stops after a number of bytes. A window function
+    // would measure all rows first.
     params: { given: ids },
     columns: { id: nullable(value("bigint")), bytes: nullable(value("bigint")) },
     text: ({ given }) => sql`
@@ -44,8 +47,9 @@ export function measuring(
 }
 
 /**
- * The bytes of columns of a row. The size of a text is known without reading it, and that of JSON if it is stored
- * uncompressed, so small values, which are never compressed, cost next to nothing.
+ * Returns the expression for the size in bytes of columns of a row. PostgreSQL knows the size of a text without reading
+ * it, and the size of JSON if it is stored uncompressed. Small values are never compressed, so their size takes almost
+ * no time.
  */
 export function bytesOf(row: string, columns: readonly PgColumn[]): SQL {
   const sizes = columns.map((column) => {
@@ -60,16 +64,16 @@ export function bytesOf(row: string, columns: readonly PgColumn[]): SQL {
 }
 
 /**
- * Columns of a sorted query that tell which rows a statement may read together, as `measuring` does: the bytes `before` a
- * row, and whether another one `follows` it.
+ * Returns columns of a sorted query that decide which rows a statement may read together, as `measuring` does:
+ * `before`, the bytes of the rows before a row, and `follows`, whether another row follows.
  */
 export function fitting(bytes: SQL, order: SQL): SQL {
-  // Both have one window, though `lead` ignores its frame: another window would be another step of the plan.
+  // Both columns use the same window, although `lead` ignores its frame: another window would add a step to the plan.
   const over = sql`over (order by ${order} rows between unbounded preceding and 1 preceding)`;
   return sql`coalesce(sum(${bytes}) ${over}, 0) as before, lead(true, 1, false) ${over} as follows`;
 }
 
-/** Whether the statement may read the row of `fitting`. */
+/** Condition on the column `before` of `fitting`, true for the rows that the statement may read. */
 export const FITS: SQL = sql.raw(`before < ${READ_BYTES}`);
 
 /** A sorted query of a bounded number of rows. */
@@ -78,15 +82,15 @@ export interface SortedQuery<Row> extends PromiseLike<Row[]> {
   readonly as: (alias: string) => Subquery;
 }
 
-/** The first rows of a query, and whether rows behind them were left out. */
+/** The first rows of a query, and whether further rows were omitted. */
 export interface FirstRows<Row> {
   readonly rows: Row[];
   readonly isCut: boolean;
 }
 
 /**
- * Runs a sorted query, and returns those first rows that a statement may read together. `large` are the selected columns
- * that may be large; `order` is that of the query, by names of selected columns.
+ * Runs a sorted query and returns its first rows, as many as one statement may read together. `large` contains the
+ * selected columns that may be large. `order` is the order of the query, by the names of selected columns.
  */
 export async function readFitting<Row>(
   db: DbOrTx,
@@ -99,14 +103,14 @@ export async function readFitting<Row>(
     .from(new Subquery<string>(measured, {}, "listed"))
     .where(FITS)
     .orderBy(order);
-  // The statement selects the fields of the query.
+  // The cast is safe, because the statement selects the fields of the query.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return { rows: found as Row[], isCut: found.at(-1)?.follows === true };
 }
 
 /**
- * Selects columns of a subquery by their names. Drizzle's own references to them are proxies, which take longer to read a
- * page than PostgreSQL.
+ * Selects columns of a subquery by their names. Drizzle's own references to these columns are proxies, which take
+ * longer than PostgreSQL takes to read a page.
  */
 function namedAs(fields: Readonly<Record<string, unknown>>): Record<string, SQL> {
   return Object.fromEntries(

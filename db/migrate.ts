@@ -13,17 +13,17 @@ import { poolingFault, serverTime } from "./server.ts";
 import type { Raw } from "./session.ts";
 import { openingStatement, serverFault, settingsOfRole, unlimited } from "./session-settings.ts";
 
-/** The database does not get the schema of this version. The message says what to do. */
+/** Reports that a database cannot get the schema of this version. The message contains the remedy. */
 export class SchemaError extends Error {
   override readonly name = "SchemaError";
 }
 
 /**
- * Applies the migrations that a database lacks, also behind a pooler, and returns their number. Writes nothing if none is
- * missing. If several processes call this at the same time, one migrates and the others wait. Throws a SchemaError if
- * processes of this version could not work on the result, or if the user of `url` may not migrate.
+ * Applies the migrations that a database lacks, also behind a pooler, and returns their number. Writes nothing if none
+ * is missing. If several processes call this at the same time, one of them migrates and the others wait. Throws a
+ * SchemaError if processes of this version could not use the result, or if the user of `url` may not migrate.
  *
- * `url` names the user that owns the tables, and `serviceUrl` the one of the processes.
+ * `url` contains the user that owns the tables, and `serviceUrl` the user of the processes.
  */
 export async function migrate(url: string, serviceUrl = url): Promise<number> {
   const db = connect(url, { max: 1, name: "reviewrelay-migrate" });
@@ -31,7 +31,8 @@ export async function migrate(url: string, serviceUrl = url): Promise<number> {
     const applied = await underLock(db, url, async (tx) => {
       const ground = await serverFault(tx);
       if (ground !== undefined) throw new SchemaError(ground);
-      if ((await readState(tx)).kind === "old") await tx.sql.unsafe(await Bun.file(UPGRADE).text());
+      if ((await readState(tx)).kind === "old")
+        await tx.sql.unsafe(await Bun.file(UPGRADE_SCRIPT).text());
       const state = await readState(tx);
       const missing = state.kind === "behind" ? state.missing : [];
       if (missing.length > 0) await applyMigrations(tx, missing);
@@ -40,7 +41,7 @@ export async function migrate(url: string, serviceUrl = url): Promise<number> {
       return missing.length;
     });
     for (const one of new Set([url, serviceUrl])) if (isPooled(one)) await adoptSettings(one);
-    // Later on, the dispatchers create the partitions.
+    // Creates the partitions of the next week; the dispatchers create later ones.
     if (applied > 0) await ensurePartitions(db, await serverTime(db));
     return applied;
   } catch (error) {
@@ -55,10 +56,10 @@ export async function migrate(url: string, serviceUrl = url): Promise<number> {
   }
 }
 
-/** The number of tries of a transaction whose session another `migrate` ends while it begins (`endOlderSessions`). */
+/** Number of tries of a transaction whose session is ended by a concurrent `migrate` (`endOlderSessions`). */
 const POOLED_TRIES = 3;
 
-/** Runs `work` in a transaction of one process at a time. */
+/** Runs `work` in a transaction under a lock, so that only one process at a time runs it. */
 async function underLock<T>(
   db: RawDb,
   url: string,
@@ -67,9 +68,9 @@ async function underLock<T>(
 ): Promise<T> {
   try {
     return await withPatience(db, async (tx) => {
-      // A session behind a pooler has none of its own yet, because its role gets the settings last.
+      // Behind a pooler, sets the session settings first, because the role gets them at the end of the migration.
       if (isPooled(url)) await tx.sql.unsafe(openingStatement(url, true));
-      // The lock belongs to the transaction, because the session of a pooler is shared.
+      // The lock belongs to the transaction and not to the session, because a pooler shares sessions.
       await tx.sql`select pg_advisory_xact_lock(hashtext('reviewrelay:migrate'))`;
       return work(tx);
     });
@@ -81,16 +82,16 @@ async function underLock<T>(
 
 interface RoleSettings {
   readonly name: string;
-  /** The search path with the schema of the product. */
+  /** The search path, which contains the schema of the product. */
   readonly path: string;
-  /** The names of the settings that the server has. */
+  /** The names of the settings that this version of PostgreSQL has. */
   readonly known: readonly string[];
   /** The settings of the role in this database, and in every database, as `name=value`. */
   readonly here: readonly string[];
   readonly everywhere: readonly string[];
 }
 
-/** Gives the settings of a session to the role of a pooler's sessions, for statements outside of transactions. */
+/** Stores the session settings in the role that a pooler uses, for statements outside of transactions. */
 async function adoptSettings(url: string): Promise<void> {
   const db = connect(url, { max: 1, name: "reviewrelay-migrate" });
   try {
@@ -102,7 +103,7 @@ async function adoptSettings(url: string): Promise<void> {
                           where setrole = current_user::regrole and setdatabase = d.oid), '{}') as here,
                coalesce((select rolconfig from pg_roles where rolname = current_user), '{}') as everywhere
           from pg_database d where datname = current_database()`;
-      if (row === undefined) throw new Error("PostgreSQL answered nothing");
+      if (row === undefined) throw new Error("PostgreSQL returned no row");
       const { name: database, known, here, everywhere } = row;
       let isChanged = false;
       const set = async (text: string) => {
@@ -113,7 +114,7 @@ async function adoptSettings(url: string): Promise<void> {
         if (known.includes(name) && !here.includes(`${name}=${value}`))
           await set(`${name} = '${value}'`);
       if (!here.includes(`search_path=${row.path}`)) await set(`search_path = ${row.path}`);
-      // An operator may give the role other time limits.
+      // Time limits that an operator has set for the role are kept.
       const own = new Set([...here, ...everywhere].map((one) => one.split("=", 1)[0]));
       for (const [name, value] of Object.entries(unlimited()))
         if (!own.has(name)) await set(`${name} = '${value}'`);
@@ -126,14 +127,15 @@ async function adoptSettings(url: string): Promise<void> {
 }
 
 /**
- * Ends the sessions that a pooler opened before their role got its settings, because sessions keep what they began with.
- * A session in use is ended as soon as it is idle; after a second it is left to the check of each process (`sessionFault`).
+ * Ends the sessions that a pooler opened before their role got its settings, because a session keeps its initial
+ * settings. A session in use is ended as soon as it is idle. Sessions that are still in use after 1 s are left to the
+ * check of each process (`sessionFault`).
  */
 async function endOlderSessions(db: RawDb, url: string): Promise<void> {
-  // Outside of a transaction the clock of another schema might answer.
+  // Reads the time inside a transaction. Outside of it, the search path might select a function of another schema.
   const now = await underLock(db, url, (tx) => serverTime(tx));
   for (let tried = 0; tried < 10; tried++) {
-    // The session of this statement is the last one, so that the statement fails.
+    // The session of this statement is ended last, so the statement fails.
     const left = await underLock(db, url, async ({ sql }) => {
       const [row] = await sql<{ n: number }[]>`
         select count(pg_terminate_backend(pid))::int as n
@@ -150,18 +152,18 @@ async function endOlderSessions(db: RawDb, url: string): Promise<void> {
 
 const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
 
-/** Says which schema has other tables of the same names, if a migration failed for that. */
+/** Returns which schema has other tables with the same names, if a migration failed for this reason. */
 async function takenNames({ sql }: RawDb, error: unknown): Promise<string | undefined> {
   if (!isTaken(error)) return undefined;
   const [row] = await sql<{ schema: string }[]>`select current_schema() as schema`;
   const cause = causeOf(error);
   return (
     `Another program has tables of these names in the schema ${row?.schema} (${cause instanceof Error ? cause.message : String(cause)}): ` +
-    "give the product a schema of its own (docs/operations/moving-in.md, step 1). Nothing was changed."
+    "use a separate schema for the product (docs/operations/moving-in.md, step 1). Nothing was changed."
   );
 }
 
-/** Says which user may migrate, for a user who may not because of `reason`. */
+/** Returns the message that only the owner of the tables may migrate, with `reason`. */
 async function ownerNeeded({ sql }: RawDb, reason: unknown): Promise<string> {
   const [row] = await sql<{ user: string; owner: string }[]>`
     select current_user as user, pg_get_userbyid(coalesce(
@@ -169,19 +171,19 @@ async function ownerNeeded({ sql }: RawDb, reason: unknown): Promise<string> {
              (select datdba from pg_database where datname = current_database()))) as owner`;
   return (
     `The user ${row?.user} may not migrate the database (${reason instanceof Error ? reason.message : String(reason)}). ` +
-    `Name the user that owns the tables, ${row?.owner}, in MAINTENANCE_DATABASE_URL (docs/operations/production.md, "With two users").`
+    `Set MAINTENANCE_DATABASE_URL to the user that owns the tables, ${row?.owner} (docs/operations/production.md, "With two users").`
   );
 }
 
-/** The pauses in milliseconds between two tries, in which other statements can run (`LOCK_MS`). */
+/** Pauses in ms between two tries, during which other statements can run (`LOCK_MS`). */
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 5_000;
-/** The time limit in milliseconds for all tries. A transaction that holds the lock for hours is not waited for. */
+/** Time limit in ms for all tries together. A transaction that holds the lock for hours is not waited for. */
 const PATIENCE_MS = 300_000;
 
 /**
- * Runs `work` in a transaction. After a lock timeout it repeats all of `work`, after a pause in which other
- * statements can run. Throws the error of the last try after five minutes.
+ * Runs `work` in a transaction. After a lock timeout it runs all of `work` again, after a pause in which other
+ * statements can run. Throws the error of the last try after `patienceMs`.
  */
 export async function withPatience<T>(
   db: RawDb,
@@ -203,8 +205,8 @@ export async function withPatience<T>(
 }
 
 /**
- * Applies migrations in the order of the journal and lists them like drizzle-orm's migrator, which needs a session of its
- * own and therefore fails behind a pooler.
+ * Applies migrations in the order of the journal and records them in the list of drizzle-orm's migrator. That migrator
+ * itself needs a dedicated session, so it fails behind a pooler.
  */
 async function applyMigrations({ sql }: RawTx, missing: readonly Migration[]): Promise<void> {
   const list = await schemaOfList(sql);
@@ -216,19 +218,20 @@ async function applyMigrations({ sql }: RawTx, missing: readonly Migration[]): P
   const times = new Set(missing.map(({ at }) => at));
   for (const { sql: statements, hash, folderMillis } of readMigrationFiles(FOLDER)) {
     if (!times.has(folderMillis)) continue;
-    // drizzle-kit names `public` in foreign keys. Without it, all tables are made in the first schema of the search path.
+    // Removes `public`, which drizzle-kit writes into foreign keys, so that all tables are created in the first schema
+    // of the search path.
     for (const one of statements) await sql.unsafe(one.replaceAll('"public".', ""));
     await sql`
       insert into ${sql(list)}.__drizzle_migrations (hash, created_at) values (${hash}, ${folderMillis})`;
   }
 }
 
-/** The schema of drizzle-orm's migrator for its list of migrations. */
+/** The schema in which drizzle-orm's migrator keeps its list of migrations. */
 const DEFAULT_LIST = "drizzle";
 
 /**
- * Returns the schema that holds the list of migrations. Beside a platform's tables in `public`, the product has a schema
- * of its own, which then holds the list, too: the platform may use drizzle-orm itself.
+ * Returns the schema that contains the list of migrations. If the tables are not in `public`, the list is in the schema
+ * of the product, because the platform may use drizzle-orm for its own tables.
  */
 async function schemaOfList(sql: Raw["sql"]): Promise<string> {
   const [row] = await sql<{ name: string | null }[]>`
@@ -237,27 +240,29 @@ async function schemaOfList(sql: Raw["sql"]): Promise<string> {
 }
 
 const FOLDER = { migrationsFolder: join(ROOT, "db/migrations") };
-/** Brings a database of a version before the baseline to the baseline. */
-const UPGRADE = join(ROOT, "db/upgrades/baseline.sql");
-/** The first migration, and the oldest last one, of the databases that the upgrade is for. */
-const OLD = { first: 1_796_040_000_000, last: 1_796_140_000_000 };
+/** The script that upgrades a database of a version before the baseline to the baseline. */
+const UPGRADE_SCRIPT = join(ROOT, "db/upgrades/baseline.sql");
+/**
+ * Databases that this script can upgrade: the time of their first migration, and the earliest time of their last one.
+ */
+const OLD_DATABASES = { first: 1_796_040_000_000, last: 1_796_140_000_000 };
 
-/** A migration of this version. Its time identifies it in the list of a database, too. */
+/** A migration of this version. Its time identifies it, also in the list of migrations of a database. */
 interface Migration {
   readonly at: number;
   readonly name: string;
 }
 
-/** A migration that a database has. */
-interface Applied {
+/** A migration that was applied to a database. */
+interface AppliedMigration {
   readonly at: number;
   /** The SHA-256 of the file, or "baseline". */
   readonly hash: string;
 }
 
 /**
- * Reads the migrations of this version, in their order. The journal is not imported, because the executable holds it as a
- * file for drizzle-orm, and the bundler resolves all imports of one file in the same way.
+ * Returns the migrations of this version, in their order. The journal is read as a file and not imported: in the
+ * executable it is a file for drizzle-orm, and the bundler resolves all imports of one file in the same way.
  */
 export function ownMigrations(): Migration[] {
   const path = join(FOLDER.migrationsFolder, "meta/_journal.json");
@@ -271,22 +276,22 @@ export function ownMigrations(): Migration[] {
 export const schemaVersion = () => ownMigrations().at(-1)?.name ?? "none";
 
 /**
- * The schema of a database compared with this version:
- * - `behind`: it lacks migrations of this version;
- * - `ahead`: it has more, of a later or patched version, in a way with which this version can work;
- * - `diverged`: it lacks some and has others that this version does not know;
- * - `old`: it has the migrations from before the baseline; `migrate` upgrades it, and no process works until then;
- * - `foreign`: it has no migration in common with this version;
+ * The schema of a database in comparison with this version:
+ * - `behind`: it lacks migrations of this version.
+ * - `ahead`: it has further migrations of a later or patched version, and this version can work with them.
+ * - `diverged`: it lacks some migrations and has others that this version does not know.
+ * - `old`: it has the migrations from before the baseline. `migrate` upgrades it, and no process works until then.
+ * - `foreign`: it has no migration in common with this version.
  * - `hidden`: the user may not read the list of migrations.
  */
 export type SchemaState =
   | { readonly kind: "current" }
   | { readonly kind: "behind"; readonly missing: readonly Migration[] }
-  | { readonly kind: "ahead"; readonly unknown: readonly Applied[] }
+  | { readonly kind: "ahead"; readonly unknown: readonly AppliedMigration[] }
   | {
       readonly kind: "diverged";
       readonly missing: readonly Migration[];
-      readonly unknown: readonly Applied[];
+      readonly unknown: readonly AppliedMigration[];
     }
   | { readonly kind: "old" | "foreign" | "hidden" };
 
@@ -299,28 +304,28 @@ export async function schemaState(db: Raw): Promise<SchemaState> {
   }
 }
 
-/** Returns the state of a schema that is not hidden. */
+/** Returns the state of the schema; the user must be able to read the list of migrations. */
 async function readState({ sql }: Raw): Promise<SchemaState> {
   const list = await schemaOfList(sql);
   const [known] =
     await sql`select from pg_tables where schemaname = ${list} and tablename = '__drizzle_migrations'`;
   if (known === undefined) return compareSchemas([], ownMigrations());
-  const applied = await sql<Applied[]>`
+  const applied = await sql<AppliedMigration[]>`
     select created_at as at, hash from ${sql(list)}.__drizzle_migrations order by created_at`;
   return compareSchemas(applied, ownMigrations());
 }
 
 /**
- * Compares two sets of migrations, each in the order of its times. A patch release may have given a database a migration
- * whose place is before others that the database has already or still lacks.
+ * Compares two lists of migrations, each in the order of times. A patch release may have applied a migration out of
+ * order: by its time it precedes other migrations, which the database already has or still lacks.
  */
 export function compareSchemas(
-  applied: readonly Applied[],
+  applied: readonly AppliedMigration[],
   own: readonly Migration[],
 ): SchemaState {
   const has = new Set(applied.map(({ at }) => at));
   const known = new Set(own.map(({ at }) => at));
-  if (applied[0]?.at === OLD.first && has.has(OLD.last)) return { kind: "old" };
+  if (applied[0]?.at === OLD_DATABASES.first && has.has(OLD_DATABASES.last)) return { kind: "old" };
   const missing = own.filter(({ at }) => !has.has(at));
   const unknown = applied.filter(({ at }) => !known.has(at));
   if (missing.length === 0)
@@ -332,7 +337,7 @@ export function compareSchemas(
 }
 
 /**
- * Returns an error message with the action that is needed before a process can use a database; undefined if no action
+ * Returns an error message with the required action before a process can use a database. Returns undefined if no action
  * is needed, or if the schema is hidden.
  */
 export function schemaFault(state: SchemaState): string | undefined {
@@ -342,7 +347,7 @@ export function schemaFault(state: SchemaState): string | undefined {
     case "hidden":
       return undefined;
     case "behind":
-      return `The database lacks ${countOf(state.missing)} of this version: run \`${commandLine("migrate")}\` first. Processes of the version before may go on meanwhile.`;
+      return `The database lacks ${countOf(state.missing)} of this version: run \`${commandLine("migrate")}\` first. Processes of the previous version can keep running meanwhile.`;
     case "old":
       return (
         "This database has the schema of a version before the baseline: stop all processes, take a backup, and run " +
@@ -353,29 +358,32 @@ export function schemaFault(state: SchemaState): string | undefined {
         `The database has ${countOf(state.unknown)} that this version does not know (${describe(state.unknown)}), and lacks ` +
         `${countOf(state.missing)} of this version (${shorten(state.missing.map(({ name }) => name))}): a patch release or a ` +
         "later version has migrated it. Install a version that has them all, such as the newest patch release of this minor " +
-        "version. Nothing was changed, and processes of the version before may go on meanwhile. With the embedded store, a new " +
-        "DATA_DIR begins with an empty database."
+        "version. Nothing was changed, and processes of the previous version can keep running. With the embedded store, a new " +
+        "DATA_DIR starts with an empty database."
       );
     case "foreign":
       return (
-        "This database was made by another version of ReviewRelay, whose migrations this version does not have, or by " +
-        "another program.\nUse a fresh one: an empty database as DATABASE_URL or, with the embedded store, a new DATA_DIR."
+        "This database was created by another version of ReviewRelay, whose migrations this version does not have, or by " +
+        "another program.\nUse an empty database as DATABASE_URL or, with the embedded store, a new DATA_DIR."
       );
   }
 }
 
-const LISTED = 3;
+const MAX_LISTED = 3;
 
 function shorten(names: readonly string[]): string {
-  const more = names.length - LISTED;
-  return names.slice(0, LISTED).join(", ") + (more > 0 ? ` and ${more} more` : "");
+  const more = names.length - MAX_LISTED;
+  return names.slice(0, MAX_LISTED).join(", ") + (more > 0 ? ` and ${more} more` : "");
 }
 
 const countOf = ({ length }: readonly unknown[]) =>
   `${length} ${length === 1 ? "migration" : "migrations"}`;
 
-/** Describes migrations that this version does not know: `sha256sum` finds their files in the version that has them. */
-export function describe(unknown: readonly Applied[]): string {
+/**
+ * Describes migrations that this version does not know by their digests. `sha256sum` finds their files in the version
+ * that contains them.
+ */
+export function describe(unknown: readonly AppliedMigration[]): string {
   return shorten(
     unknown.map(
       ({ at, hash }) => `${new Date(at).toISOString()}, SHA-256 ${hash.slice(0, HASH_CHARS)}…`,

@@ -12,14 +12,15 @@ const DAY_MS = 86_400_000;
 const PARTITION_DAYS_AHEAD = 7;
 
 /**
- * The most rows that one statement moves out of the default partition, and the most rows that the default partition
- * may have for a day whose partition is created.
+ * Maximum number of rows that one statement moves out of the default partition, and maximum number of rows that the
+ * default partition may contain for a day whose partition is created.
  */
 const MOVED_AT_ONCE = 5_000;
 export const MOVED_AT_MOST = 100_000;
 
 /**
- * Returns the smallest ULID of an instant. ULIDs are ordered by time, so a day is a range of them; they start in 1970.
+ * Returns the smallest ULID of an instant. ULIDs are ordered by time, so the ULIDs of a day form a range. They begin in
+ * 1970.
  */
 export function ulidFloor(at: Date): string {
   return encodeTime(Math.max(0, at.getTime()), 10) + "0".repeat(16);
@@ -48,8 +49,8 @@ function dailyPartitions(db: DbOrTx) {
 type DayPartition = ReturnType<typeof partitionsAhead>[number];
 
 /**
- * Lists the daily partitions from the day of `now` on. Names end in the UTC day, as in `_20260601`. A partition
- * contains the ids from `from` on, below `to`.
+ * Returns the daily partitions from the day of `now` on. Their names end with the UTC day, such as `_20260601`. A
+ * partition contains the ids from `from` to `to`, without `to`.
  */
 export function partitionsAhead(now: Date, days: number) {
   const today = now.getTime() - (now.getTime() % DAY_MS);
@@ -62,12 +63,12 @@ export function partitionsAhead(now: Date, days: number) {
 }
 
 /**
- * Creates the missing partitions of the next week. Also creates those of the last `pastDays` for which the default
- * partition contains rows, and moves these rows into them. Returns the names of the new partitions.
+ * Creates the missing partitions of the next week. Also creates partitions for those of the last `pastDays` days of
+ * which the default partition contains rows, and moves these rows into them. Returns the names of the new partitions.
  *
  * Each partition is created separately; the first error is thrown after all were tried. A partition is left for the
- * next call if its locks are not available, or if the default partition has too many rows for it. Until then these
- * rows are read, written and finally removed in the default partition.
+ * next call if its locks are not available, or if the default partition has too many rows for it. Until then these rows
+ * are read, written and finally deleted in the default partition.
  */
 export async function ensurePartitions(db: RawDb, now: Date, pastDays = 0): Promise<string[]> {
   const first = new Date(now.getTime() - pastDays * DAY_MS);
@@ -86,8 +87,8 @@ export async function ensurePartitions(db: RawDb, now: Date, pastDays = 0): Prom
 }
 
 /**
- * Whether a missing partition is created now: if its day has not ended or the default partition has rows of it, but not
- * more than `MOVED_AT_MOST`.
+ * Returns whether a missing partition is created now. Either its day has not ended, or the default partition contains
+ * rows of it. The default partition must not contain more than `MOVED_AT_MOST` of these rows.
  */
 async function isDue(db: RawDb, { from, to }: DayPartition, now: Date): Promise<boolean> {
   const count = await db.$count(sql`(
@@ -97,19 +98,21 @@ async function isDue(db: RawDb, { from, to }: DayPartition, now: Date): Promise<
 
 /**
  * Creates one partition and moves the rows of its day from the default partition into it. Returns false if another
- * process created the partition, and undefined if the locks are not available. The partition is built and filled as a
- * separate table, which blocks nobody; other sessions see the rows in their old place until the commit. Attaching the
- * table needs an exclusive lock on the default partition. The parent is locked first, because a statement that was
- * planned with the old partitions, and waited for the default one, would miss the rows that were moved.
+ * process has created the partition, and undefined if the locks are not available.
+ *
+ * The partition is created and filled as a separate table, which blocks nobody: until the commit, other sessions see
+ * the rows in the default partition. Attaching the table needs an exclusive lock on the default partition. The parent
+ * is locked first. Otherwise a statement that was planned with the old partitions, and then waited for the default
+ * partition, would miss the moved rows.
  */
 function makePartition(db: RawDb, partition: DayPartition) {
   const { name, from, to } = partition;
   return underLocks(db, async (tx) => {
-    // Several processes may find the same missing partition, so they create partitions one after the other.
+    // Several processes may find the same missing partition, so they create partitions one after another.
     await waitForTurn(tx, "partitions");
     if ((await dailyPartitions(tx)).some((one) => one.name === name)) return false;
     await tx.sql.unsafe(LOCK_LIMITS);
-    // Names and bounds come from the clock, never from a caller.
+    // Names and bounds are derived from the clock and contain no input, so they are safe in the text.
     await tx.sql.unsafe(
       `create table if not exists ${name} (like delivery_attempts including all)`,
     );
@@ -119,7 +122,7 @@ function makePartition(db: RawDb, partition: DayPartition) {
         "lock table only delivery_attempts, delivery_attempts_default in access exclusive mode;",
       ),
     );
-    // Moves the rows of this day that other sessions have inserted into the default partition meanwhile.
+    // Moves the rows of this day that other sessions have inserted into the default partition since the first move.
     await moveDefaultRows(tx, partition);
     await tx.sql.unsafe(
       `alter table delivery_attempts attach partition ${name} for values from ('${from}') to ('${to}')`,
@@ -142,8 +145,8 @@ async function moveDefaultRows(tx: RawTx, { name, from, to }: DayPartition): Pro
 }
 
 /**
- * The time limit of one statement in a transaction that creates or drops a partition: enough to move a few thousand
- * rows on a loaded server.
+ * Time limit in ms of one statement in a transaction that creates or drops a partition. It is long enough to move a few
+ * thousand rows on a busy server.
  */
 const STATEMENT_MS = 60_000;
 
@@ -151,7 +154,7 @@ const LOCK_WAIT = `set local lock_timeout = ${LOCK_MS}`;
 /** The timeouts of a transaction that creates or drops a partition. */
 const LOCK_LIMITS = `${LOCK_WAIT}; set local statement_timeout = ${STATEMENT_MS}`;
 
-/** Runs `work` in a transaction; undefined if a lock is not available in time. */
+/** Runs `work` in a transaction. Returns undefined if a lock is not available in time. */
 async function underLocks<T>(db: RawDb, work: (tx: RawTx) => Promise<T>): Promise<T | undefined> {
   try {
     return await db.transaction(work);
@@ -161,16 +164,16 @@ async function underLocks<T>(db: RawDb, work: (tx: RawTx) => Promise<T>): Promis
   }
 }
 
-/** The most rows that are counted in a partition for which the server has no estimate. */
-const COUNTED = 10_000;
+/** Maximum number of rows that are counted in a partition without an estimate by the server. */
+const MAX_COUNTED_ROWS = 10_000;
 
 /**
- * Drops the oldest daily partition that ended more than `days` ago by Postgres' clock, if there is one. It drops only
- * one per call, so that an operator can notice a wrong clock. A partition whose locks are not available is left for
- * the next call.
+ * Drops the oldest daily partition that ended more than `days` days ago by PostgreSQL's clock, if there is one. Each
+ * call drops only one, so that an operator can notice a wrong clock in time. A partition whose locks are not available
+ * is left for the next call.
  *
- * The number of rows is the server's estimate. A partition that was never analysed has none, so its rows are counted,
- * up to `COUNTED`. `isCounted` is false for an estimate, and if the partition has more rows than were counted.
+ * The number of rows is the server's estimate. A partition that was never analysed has no estimate, so its rows are
+ * counted, up to `MAX_COUNTED_ROWS`. `isCounted` is false for an estimate, and if the partition has more rows.
  */
 export function dropExpiredPartition(db: RawDb, days: number) {
   return underLocks(db, async (tx) => {
@@ -179,10 +182,10 @@ export function dropExpiredPartition(db: RawDb, days: number) {
     await tx.sql.unsafe(LOCK_LIMITS);
     const { name, estimate } = oldest;
     const isUnknown = estimate < 0;
-    const counted = sql.raw(`(select from ${name} limit ${COUNTED}) counted`);
+    const counted = sql.raw(`(select from ${name} limit ${MAX_COUNTED_ROWS}) counted`);
     const rows = isUnknown ? await tx.$count(counted) : Math.round(estimate);
     await tx.sql.unsafe(retryLocks(`drop table ${name};`));
-    return { name, rows, isCounted: isUnknown && rows < COUNTED };
+    return { name, rows, isCounted: isUnknown && rows < MAX_COUNTED_ROWS };
   });
 }
 
@@ -204,31 +207,32 @@ export async function deleteExpiredDefaultRows(
 }
 
 /**
- * The number of days that one call indexes. One day ends each day, but after an upgrade all retained days lack the
+ * Number of days that one call indexes. Usually one day ends per day, but after an upgrade all retained days lack the
  * index.
  */
 const DAYS_AT_ONCE = 4;
 
 /**
- * The index contains a hash of subscription id and event value, because the two texts would double its size;
- * `hashOfValue` queries the hash. An ended day is no longer written to, so the pages of the index need no free space.
+ * Definition of the index. It contains a hash of subscription id and event value, because the two texts would double
+ * its size; `hashOfValue` queries the hash. No more rows are inserted into an ended day, so the pages of the index need
+ * no free space.
  */
 const BY_VALUE = "(hashtext(subscription_id || event), id) with (fillfactor = 100)";
 
 /**
- * The hours after the end of a day before its index is built. An attempt belongs to the day of its start and is
- * written after its end, so the margin covers attempts that end after midnight. A later insert, after an outage of
- * PostgreSQL, waits until the index is built. A day that already has the older index with both texts (`_of_event`)
+ * Number of hours between the end of a day and the creation of its index. An attempt belongs to the day of its start
+ * and is written after its end, so the margin covers attempts that end after midnight. A later insert, after an outage
+ * of PostgreSQL, waits until the index is built. A day that already has the older index with both texts (`_of_event`)
  * keeps it.
  */
 const MARGIN_HOURS = 1;
 
 /**
- * Creates the index by event value on the newest ended days that lack it. Returns the names of their partitions. A
- * day that is being written to is left for the next call.
+ * Creates the index by event value on the newest ended days that lack it. Returns the names of their partitions. A day
+ * to which rows are being written is left for the next call.
  *
- * The index is not built `concurrently`: such a build would wait for every older transaction, such as a dump of
- * hours, and would leave an invalid index when it gives up. Only inserts into an ended day wait here.
+ * The index is not built `concurrently`: such a build would wait for every older transaction, for example a dump that
+ * takes hours, and would leave an invalid index if it fails. A build without it delays only inserts into an ended day.
  */
 export async function indexEndedDays(db: RawDb): Promise<string[]> {
   const made: string[] = [];
@@ -237,8 +241,7 @@ export async function indexEndedDays(db: RawDb): Promise<string[]> {
   for (const { name } of due.slice(0, DAYS_AT_ONCE))
     await underLocks(db, async (tx) => {
       await tx.sql.unsafe(LOCK_WAIT);
-      // The lock is stronger than an index needs, so that it also excludes another process that creates the same
-      // index.
+      // The lock is stronger than needed for an index, so that two processes cannot create the same index at once.
       await tx.sql.unsafe(retryLocks(`lock table ${name} in share row exclusive mode;`));
       await tx.sql.unsafe(`create index if not exists ${name}_of_value on ${name} ${BY_VALUE}`);
       made.push(name);

@@ -1,40 +1,37 @@
-interface Slow {
+interface SlowOptions {
   readonly slowMs: number;
   /**
-   * Logs a slow statement. For a statement of the query builder, `statement` is the beginning of its text, which
-   * contains no values.
+   * Logs a slow statement. For a query of the query builder, `statement` is the beginning of its text, which contains
+   * no values.
    */
   readonly report: (slow: { pool: string; statement: string; duration_ms: number }) => void;
 }
 
-/** The number of characters that are logged of a statement that Drizzle's query builder has made. */
+/** Number of characters of a query's text that are logged. */
 const TEXT_SHOWN = 120;
 
 /** Counts the waits for a connection and the slow statements of one connection pool. */
 export class PoolWatch {
   readonly pool: string;
-  /** The highest number of connections of the pool. */
+  /** Maximum number of connections in the pool. */
   readonly size: number;
   /** Transactions that are waiting for a connection. */
   waiting = 0;
-  /**
-   * The number of transactions that have got a connection of the pool, and the total time in ms that they waited for
-   * it.
-   */
+  /** Number of transactions that have got a connection of the pool, and the total time in ms for which they waited. */
   waited = 0;
   waitedMs = 0;
   slow = 0;
-  readonly #slow: Slow;
+  readonly #slow: SlowOptions;
 
-  constructor(pool: string, size: number, slow: Slow) {
+  constructor(pool: string, size: number, slow: SlowOptions) {
     this.pool = pool;
     this.size = size;
     this.#slow = slow;
   }
 
   /**
-   * Counts a transaction as waiting for a connection until the returned function is called, which may happen
-   * repeatedly.
+   * Counts a transaction as waiting for a connection until the returned function is called. Further calls of that
+   * function have no effect.
    */
   wait(): () => void {
     const startedMs = performance.now();
@@ -68,13 +65,13 @@ export class PoolWatch {
   }
 }
 
-/** The watches of all connection pools of a process. */
+/** The `PoolWatch` of each connection pool of the process. */
 export class PoolWatches {
   readonly pools: PoolWatch[] = [];
-  readonly #slow: Slow;
+  readonly #slow: SlowOptions;
 
-  /** `slowMs` is the duration from which a statement counts as slow; with 0, no statement counts as slow. */
-  constructor(slowMs: number, report: Slow["report"]) {
+  /** `slowMs` is the duration in ms from which a statement counts as slow; 0 disables this. */
+  constructor(slowMs: number, report: SlowOptions["report"]) {
     this.#slow = { slowMs: slowMs === 0 ? Infinity : slowMs, report };
   }
 

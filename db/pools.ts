@@ -1,4 +1,4 @@
-/** The numbers of connections that the settings choose: of the API's two pools, and of the dispatcher. */
+/** The numbers of connections that settings define: those of the API's two pools, and those of the dispatcher. */
 interface PoolSettings {
   readonly api: number;
   readonly writerPool: number;
@@ -6,14 +6,14 @@ interface PoolSettings {
 }
 
 /**
- * Returns the connection pools of an API, of a dispatcher, and those that a dispatcher has besides while it runs
- * maintenance, each with its most connections. A pool of 0 shares the connection of the pool `dispatcher`. The processes
- * open these pools, as `reviewrelay-<name>`, and the doctor counts them.
+ * Returns the connection pools of an API, of a dispatcher, and the additional ones of a dispatcher that runs
+ * maintenance, each with its maximum number of connections. A pool with 0 connections shares the connection of the pool
+ * `dispatcher`. The processes open these pools as `reviewrelay-<name>`, and the doctor counts them.
  */
 export function poolsOf({ api, writerPool, dispatcher }: PoolSettings) {
-  // With one connection, leases and readiness share it, so that a dispatcher can run on two sessions. Work on this
-  // connection can delay the check for crashed dispatchers, which other dispatchers make as well, but never the renewal
-  // of the own lease.
+  // Leases and readiness share the connection if the setting is 1, so that a dispatcher needs only two sessions. Work
+  // on this connection can delay the check for crashed dispatchers, which other dispatchers also run, but never the
+  // renewal of the process's own lease.
   const separate = dispatcher === 1 ? 0 : 1;
   return {
     api: { api, writer: writerPool, ready: 1 },
@@ -22,7 +22,7 @@ export function poolsOf({ api, writerPool, dispatcher }: PoolSettings) {
   };
 }
 
-/** Counts the connections of some pools. */
+/** Returns the total number of connections in some pools. */
 export function sumOf(pools: Readonly<Record<string, number>>): number {
   return Object.values(pools).reduce((sum, size) => sum + size, 0);
 }

@@ -1,20 +1,20 @@
 import type { Limits } from "./limits.ts";
 import type { Raw } from "./session.ts";
 
-// The settings of a session on which statements rely. The defaults of the server, the database, the role or the pooler
-// belong to other programs, too, so each session states all of these (docs/decisions/session-settings.md).
+// The session settings that statements rely on. Defaults of the server, the database, the role or the pooler may have
+// been set for other programs, so each session sets all of these (docs/decisions/session-settings.md).
 // tests/integration/db/foreign-settings.test.ts classifies every setting of PostgreSQL.
 
-/** The settings that each pooler keeps for a client, as PgBouncer does (`ParameterStatus` of PostgreSQL's protocol). */
-const TRACKED = {
+/** The settings that every pooler tracks per client, as PgBouncer does (`ParameterStatus` of PostgreSQL's protocol). */
+const TRACKED_SETTINGS = {
   DateStyle: "ISO, MDY",
   TimeZone: "UTC",
   standard_conforming_strings: "on",
 };
 
-/** The settings that decide what a value or a statement means, and what a commit promises. */
-const MEANING = {
-  ...TRACKED,
+/** The settings that affect the meaning of values and statements, and the durability of commits. */
+const MEANING_SETTINGS = {
+  ...TRACKED_SETTINGS,
   IntervalStyle: "postgres",
   bytea_output: "hex",
   extra_float_digits: "1",
@@ -31,11 +31,10 @@ const MEANING = {
 };
 
 /**
- * Planner settings of each session. A prepared statement keeps its plan for the life of its connection, often from
- * the time when the tables were small. Without these settings such a plan would still read a whole table that has
- * grown since, or PostgreSQL would compile a statement that only seems expensive. Without bitmap scans PostgreSQL
- * reads an index in its order and stops at the limit of the statement, regardless of the number of rows that the
- * planner estimates.
+ * Planner settings of each session. A prepared statement keeps its plan for the life of its connection, often from the
+ * time when the tables were small. Without these settings such a plan could read a whole table that has grown since, or
+ * PostgreSQL could compile a statement that only seems expensive. Without bitmap scans PostgreSQL reads an index in its
+ * order and stops at the limit of the statement, however many rows the planner estimates.
  */
 const PLANNER = {
   enable_seqscan: "off",
@@ -49,9 +48,9 @@ const PLANNER = {
 };
 
 /**
- * Planner settings that have PostgreSQL's own values. Behind a pooler only the role of the sessions has them, because a
- * transaction would take longer to begin with all of them. The genetic optimiser is off, which has the same effect: no
- * statement joins as many tables as its usual threshold.
+ * Planner settings with PostgreSQL's default values. Behind a pooler only the role sets them, because `begin` would
+ * take longer with all of them. The genetic optimiser is off, which has no effect on results: no statement joins as
+ * many tables as its default threshold.
  */
 const USUAL_PLANNER = {
   enable_hashjoin: "on",
@@ -85,10 +84,10 @@ const USUAL_PLANNER = {
 };
 
 /**
- * Network settings with which the server notices a lost client soon, so that the client's session does not hold locks
- * for long.
+ * Network settings with which the server notices a lost client soon, so that the session of that client does not hold
+ * locks for long.
  */
-const NETWORK = {
+const NETWORK_SETTINGS = {
   tcp_keepalives_idle: "10",
   tcp_keepalives_interval: "5",
   tcp_keepalives_count: "3",
@@ -96,14 +95,17 @@ const NETWORK = {
   client_connection_check_interval: "2000",
 };
 
-/** The settings that not every supported version of PostgreSQL has, and an empty one, which a startup message cannot have. */
-const BY_STATEMENT = {
+/**
+ * Settings that a startup message cannot contain: not every supported version of PostgreSQL has them, or their value is
+ * empty.
+ */
+const STATEMENT_SETTINGS = {
   transaction_timeout: "0",
   restrict_nonsystem_relation_kind: "",
   default_tablespace: "",
 };
 
-/** Returns the time limits of statements. Without `limits`, such as in scripts and tests, there are none. */
+/** Returns the time limits of statements. Without `limits`, for example in scripts and tests, there are no limits. */
 function timeouts(limits?: Limits): Readonly<Record<string, string>> {
   return {
     lock_timeout: String(limits?.lockMs ?? 0),
@@ -112,28 +114,28 @@ function timeouts(limits?: Limits): Readonly<Record<string, string>> {
   };
 }
 
-/** Returns the settings that a session without a pooler gets in the startup message of its connection. */
+/** Returns the settings in the startup message of a connection without a pooler. */
 export function startSettings(limits?: Limits): Readonly<Record<string, string>> {
   return {
-    ...MEANING,
+    ...MEANING_SETTINGS,
     ...PLANNER,
     ...USUAL_PLANNER,
     ...timeouts(limits),
-    ...(limits && NETWORK),
+    ...(limits && NETWORK_SETTINGS),
     idle_session_timeout: "0",
   };
 }
 
 /** Returns the settings that a pooler accepts in the startup message of a connection. */
-export const pooledStartSettings = () => TRACKED;
+export const pooledStartSettings = () => TRACKED_SETTINGS;
 
 /**
- * Returns the settings for connections through a pooler. Its sessions are shared, so the settings are local to a
- * transaction and are sent with its `begin`. Single statements rely on those of the role (`settingsOfRole`).
+ * Returns the settings for connections through a pooler. A pooler shares its sessions, so the settings are local to a
+ * transaction and are sent with its `begin`. Single statements rely on the settings of the role (`settingsOfRole`).
  */
 export function beginSettings(limits?: Limits): string {
   const { default_transaction_isolation, default_transaction_deferrable, ...settings } = {
-    ...MEANING,
+    ...MEANING_SETTINGS,
     ...PLANNER,
     ...timeouts(limits),
   };
@@ -144,21 +146,29 @@ export function beginSettings(limits?: Limits): string {
   ].join("; ");
 }
 
-/** Returns the time limits that a pooler's sessions get from their role, unless the operator gives it others. */
+/** Returns the time limits that are stored in the role of a pooler's sessions, unless the operator has set others. */
 export const unlimited = () => timeouts();
 
-/** Returns the settings that a pooler's sessions get from their role, for statements outside of transactions. */
+/** Returns the settings that are stored in the role of a pooler's sessions, for statements outside of transactions. */
 export function settingsOfRole(): Readonly<Record<string, string>> {
-  return { ...MEANING, ...PLANNER, ...USUAL_PLANNER, ...BY_STATEMENT, idle_session_timeout: "0" };
+  return {
+    ...MEANING_SETTINGS,
+    ...PLANNER,
+    ...USUAL_PLANNER,
+    ...STATEMENT_SETTINGS,
+    idle_session_timeout: "0",
+  };
 }
 
 /**
- * The schema of the product for a session: the one of the search path that has its tables. If none of the path has them,
- * it is the one whose tables belong to this user, or accept inserts from it, provided that there is one such schema. In a
- * new database it is the first one of the path. A superuser may insert everywhere, so its right says nothing.
+ * Selects the schema of the product for a session. It is the schema of the search path that contains the product's
+ * tables. If none does, it is the only schema whose tables belong to this user or accept inserts from it. In a new
+ * database it is the first schema of the path. A superuser may insert everywhere, so this privilege is ignored for a
+ * superuser.
  *
- * The names of functions and operators are qualified, because the search path may have functions of others before those
- * of PostgreSQL. A partition identifies the tables, because no `create table … (like …)` copies that.
+ * The names of functions and operators are qualified, because the search path may contain other functions with the same
+ * names before those of PostgreSQL. The tables are recognised by a partition, because `create table … (like …)` does
+ * not copy partitions.
  */
 const OWN_SCHEMA = `
   select coalesce(
@@ -175,12 +185,12 @@ const OWN_SCHEMA = `
            where c.relname operator(pg_catalog.=) 'delivery_attempts_default' and c.relispartition) found`;
 
 /**
- * Returns the statement that a session without a pooler runs first: it sets the search path to the product's schema, and
- * the settings of `BY_STATEMENT`. An address may name a search path itself (`?search_path=`). With `isLocal` it
- * is for one transaction behind a pooler.
+ * Returns the statement that a session without a pooler runs first. It sets the settings of `STATEMENT_SETTINGS`, and
+ * the search path to the product's schema, unless the database URL contains a search path of its own (`?search_path=`).
+ * With `isLocal`, the statement applies to one transaction behind a pooler.
  */
 export function openingStatement(url: string, isLocal = false): string {
-  const later = Object.entries(BY_STATEMENT).map(
+  const later = Object.entries(STATEMENT_SETTINGS).map(
     ([name, value]) =>
       `case when pg_catalog.current_setting('${name}', true) is not null
             then pg_catalog.set_config('${name}', '${value}', ${isLocal}) end`,
@@ -191,12 +201,12 @@ export function openingStatement(url: string, isLocal = false): string {
   return `select ${all.join(", ")} from (${OWN_SCHEMA}) own`;
 }
 
-/** The oldest version of PostgreSQL that works. */
+/** The oldest supported version of PostgreSQL. */
 export const OLDEST_MAJOR = 15;
 
 /**
- * Returns an error message with the action that is needed before any session can work on a database; undefined if none
- * is needed.
+ * Returns an error message with the required action if no session could work on this server; undefined if no action is
+ * needed.
  */
 export async function serverFault({ sql }: Raw): Promise<string | undefined> {
   const [row] = await sql<
@@ -211,13 +221,13 @@ export async function serverFault({ sql }: Raw): Promise<string | undefined> {
   >`select current_setting('server_version_num')::int as version, current_setting('server_version') as name,
            getdatabaseencoding() as encoding, current_setting('session_replication_role') as role,
            current_setting('search_path') as path, current_schema() as schema`;
-  if (row === undefined) throw new Error("PostgreSQL answered nothing");
+  if (row === undefined) throw new Error("PostgreSQL returned no row");
   if (row.version < OLDEST_MAJOR * 10_000)
-    return `PostgreSQL ${row.name} is too old: use version ${OLDEST_MAJOR} or a later one.`;
+    return `PostgreSQL ${row.name} is too old: use version ${OLDEST_MAJOR} or later.`;
   if (row.encoding !== "UTF8")
     return (
       `The encoding of the database is ${row.encoding}, which cannot store every text: create one with ` +
-      "`create database … encoding 'UTF8' template template0`, and name it in DATABASE_URL."
+      "`create database … encoding 'UTF8' template template0`, and set DATABASE_URL to it."
     );
   if (row.role !== "origin")
     return (
@@ -229,7 +239,10 @@ export async function serverFault({ sql }: Raw): Promise<string | undefined> {
   return undefined;
 }
 
-/** Reads the search path of a session, the schema of our tables, and whether names without a schema are looked up there. */
+/**
+ * Selects the search path of a session, the schema of the product's tables, and whether unqualified names are looked up
+ * in that schema.
+ */
 const FOUND_SCHEMA = `
   select pg_catalog.current_setting('search_path') as path, own.name as schema,
          pg_catalog.current_schema() operator(pg_catalog.=) own.name
@@ -237,20 +250,20 @@ const FOUND_SCHEMA = `
     from (${OWN_SCHEMA}) own`;
 
 /**
- * Returns an error message if the session of a single statement lacks a setting on which statements rely. That happens
- * behind a pooler, whose sessions have the settings of their role since they were opened, or those of a statement that the
- * pooler runs first, and if a parameter of the address overrides one.
+ * Returns an error message if the session of a single statement lacks a required setting. There are two causes. Behind
+ * a pooler, a session keeps the settings that its role had when it was opened, or gets those of a statement that the
+ * pooler runs first. And a parameter of the database URL may override a setting.
  */
 export async function sessionFault({ sql }: Raw): Promise<string | undefined> {
   const [found] =
     await sql.unsafe<{ path: string; schema: string | null; is_ours: boolean }[]>(FOUND_SCHEMA);
   if (found?.schema != null && !found.is_ours)
     return (
-      `The search path of sessions is ${found.path}, so that statements find other tables and functions than those of ` +
+      `The search path of sessions is ${found.path}, so statements can find other tables and functions than those of ` +
       `PostgreSQL and of the schema ${found.schema}. ${SESSION_REMEDY}`
     );
-  // Durability is the operator's choice, and the doctor's finding.
-  const { synchronous_commit: _, ...stated } = MEANING;
+  // Durability is not checked here: the operator may change it, and the doctor reports it.
+  const { synchronous_commit: _, ...stated } = MEANING_SETTINGS;
   const rows = await sql<{ name: string; setting: string }[]>`
     select name, current_setting(name) as setting from unnest(${Object.keys(stated)}::text[]) names(name)`;
   const others = rows.filter(({ name, setting }) => Reflect.get(stated, name) !== setting);
@@ -260,5 +273,5 @@ export async function sessionFault({ sql }: Raw): Promise<string | undefined> {
 }
 
 const SESSION_REMEDY =
-  "Behind a pooler, take it out of a `connect_query` of its settings, run `migrate`, and then RECONNECT in the console of " +
-  "PgBouncer, or restart the pooler; otherwise take the setting out of the address of the database.";
+  "Behind a pooler, remove it from a `connect_query` of its settings, run `migrate`, and then RECONNECT in the console of " +
+  "PgBouncer, or restart the pooler; otherwise remove the setting from the address of the database.";

@@ -12,8 +12,8 @@ type Builder = Omit<
 >;
 
 /**
- * The server types that our options of the driver convert to JavaScript, besides those that the driver converts by
- * default.
+ * The server types that the options in db/client.ts convert to JavaScript, in addition to those that the driver
+ * converts by default.
  */
 type DriverTypes = { bigint: number };
 
@@ -24,7 +24,7 @@ export type Run = <P extends Shapes, C extends Shapes>(
 ) => Promise<Rows<C>>;
 
 /**
- * A connection for both kinds of queries: those of Drizzle, which run when they are awaited, and declared SQL
+ * A connection for both kinds of queries: those of Drizzle, which are sent when they are awaited, and declared SQL
  * statements, which are sent immediately.
  */
 export interface Session extends Builder {
@@ -33,7 +33,8 @@ export interface Session extends Builder {
 }
 
 /**
- * Gives access to the driver itself, for scripts, tests and partitions, which Drizzle's query builder cannot express.
+ * Gives access to the driver itself, for scripts, tests and partitions. Drizzle's query builder cannot express
+ * partitions.
  */
 export interface Raw {
   readonly sql: postgres.ISql<DriverTypes>;
@@ -41,44 +42,46 @@ export interface Raw {
 export type OnRows = (statement: Statement, rows: readonly unknown[]) => void;
 
 /**
- * The highest number of parameters of a prepared query. A query with more parameters lists rows, and its text is
- * rarely repeated.
+ * Maximum number of parameters of a prepared query. A query with more parameters contains a list of rows, and its text
+ * is rarely repeated.
  */
 const MAX_PREPARED_PARAMETERS = 64;
 
-interface Watching {
+interface WatchDeps {
   readonly onRows?: OnRows | undefined;
   readonly watch: PoolWatch;
-  /** Whether each statement commits by itself, because it runs outside of a transaction. */
+  /** Whether each statement is committed by itself, because it runs outside of a transaction. */
   readonly commits: boolean;
 }
 
-/** Matches a statement that writes; `for update` only locks. */
+/** Matches a statement that writes. `for update` is excluded, because it only locks. */
 const WRITES = /\b(insert into|(?<!for (no key )?)update|delete from|merge into)\b/i;
 
-/** Waits for a statement that commits by itself. If its answer is lost, the error hides whether it was carried out. */
+/**
+ * Waits for a statement outside of a transaction. If its response is lost, the error says that the outcome is unknown.
+ */
 async function toldOf<T>(answer: Promise<T>, query: object, text: string): Promise<T> {
   try {
     return await answer;
   } catch (error) {
-    // The driver sets the state of a query when it sends the query.
+    // The query was sent if its `state` is set: the driver sets it when it sends the query.
     const isSent = Reflect.get(query, "state") !== null;
     throw isSent && WRITES.test(text) ? afterCommitSent(error) : error;
   }
 }
 
-/** Makes the function that runs declared statements on a connection. `send` gets each query before it is sent. */
+/** Creates the function that runs declared statements on a connection. `send` receives each query before it is sent. */
 export function runOver(
   sql: postgres.ISql<DriverTypes>,
-  { onRows, watch, commits }: Watching,
+  { onRows, watch, commits }: WatchDeps,
   send = <T>(query: Promise<T>) => query,
 ): Run {
   return <P extends Shapes, C extends Shapes>(declared: Statement<P, C>, values: ValuesOf<P>) =>
     watch.time(declared.name, () => {
       const bound = fillPlaceholders(declared.binds, values);
-      // The types of the parameters restrict the values of a caller; the driver accepts all of them.
+      // The cast is safe: the types of the parameters restrict the values, and the driver accepts all of them.
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-      const query = sql.unsafe<ValuesOf<C>[]>(declared.text, bound as never[], PREPARED);
+      const query = sql.unsafe<ValuesOf<C>[]>(declared.text, bound as never[], PREPARED_OPTIONS);
       // The driver sends a query when `then` is called. Calling it here sends statements in the order of the calls.
       const sent = send(query).then((rows) => {
         readInstants(declared, rows);
@@ -89,10 +92,10 @@ export function runOver(
     });
 }
 
-/** Forces preparation: the driver would not prepare a statement without parameters. */
-const PREPARED = { prepare: true, simple: false };
+/** Options that force preparation: by default the driver does not prepare a statement without parameters. */
+const PREPARED_OPTIONS = { prepare: true, simple: false };
 
-/** Converts the instants in table columns, which are texts in JSON. */
+/** Converts the instants in table columns to dates; JSON contains them as text. */
 function readInstants({ instants }: Statement, rows: readonly object[]): void {
   for (const { column, field } of instants)
     for (const row of rows) {
@@ -104,21 +107,21 @@ function readInstants({ instants }: Statement, rows: readonly object[]): void {
     }
 }
 
-/** Opens Drizzle, and the declared statements, on a pool or a transaction of the driver. */
+/** Creates the session with Drizzle and with declared statements, on a pool or a transaction of the driver. */
 export function sessionOver(
   sql: postgres.Sql<DriverTypes> | postgres.TransactionSql<DriverTypes>,
-  watching: Watching,
+  watching: WatchDeps,
 ) {
   const client = clientOver(sql, watching);
   return Object.assign(drizzle({ client }), { run: runOver(sql, watching), sql });
 }
 
 /**
- * Makes the client that Drizzle gets. It measures each query and has the server prepare it, once per connection and
- * text; Drizzle asks for neither, unless a query has a name. It also keeps the driver's conversions of types, which
- * Drizzle would replace.
+ * Creates the driver client that Drizzle uses. It measures each query and prepares it on the server, once per
+ * connection and text; Drizzle itself does this only for queries with a name. It also keeps the driver's type
+ * conversions, which Drizzle would replace.
  */
-function clientOver(sql: postgres.ISql<DriverTypes>, { watch, commits }: Watching): postgres.Sql {
+function clientOver(sql: postgres.ISql<DriverTypes>, { watch, commits }: WatchDeps): postgres.Sql {
   const client = {
     options: { parsers: {}, serializers: {} },
     unsafe(text: string, values: postgres.ParameterOrJSON<never>[]) {
@@ -128,7 +131,7 @@ function clientOver(sql: postgres.ISql<DriverTypes>, { watch, commits }: Watchin
       return Object.assign(answer, { values: () => (query.values(), answer) });
     },
   };
-  // Drizzle's types ask for a pool, but Drizzle uses these members only: it opens no transaction here.
+  // Drizzle's types require a pool, but Drizzle uses only these members, because it opens no transaction here.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return client as unknown as postgres.Sql;
 }

@@ -2,11 +2,12 @@ import { sql, type GetColumnData, type SQL } from "drizzle-orm";
 import { PgColumn, PgDialect } from "drizzle-orm/pg-core";
 
 /*
- * Statements written whole: those that are measured hot, and those that must be one statement. Each is declared once,
- * with its parameters and columns, and a comment gives its figure or reason.
+ * Statements in raw SQL: those for which a measurement shows that the query builder is too slow, and those that must be
+ * a single statement. Each is declared once, with its parameters and columns, and a comment gives the measurement or
+ * the reason.
  *
  * The types follow from the schema, and tests/integration/db/statements.test.ts compares every declaration with a
- * server. The text is built when the module is loaded. The driver prepares a statement by name on each connection.
+ * server. The text is built when the module is loaded. The driver prepares a statement by its name on each connection.
  */
 
 /** The type of a parameter or a result column: that of a column of the schema, or a `Value`. */
@@ -19,12 +20,12 @@ export type Shape = PgColumn | Value<unknown>;
 export interface Value<T> {
   /** Never set at run time; this property only carries the TypeScript type of the value. */
   readonly data?: T;
-  /** The server's name of the type, without precision and collation, which values do not carry. */
+  /** The server's name of the type, without precision and collation, which do not belong to values. */
   readonly type: string;
   readonly isNullable: boolean;
-  /** The table column that a value comes from, if any. */
+  /** The table column from which a value comes; absent if there is none. */
   readonly column?: PgColumn;
-  /** The permitted texts, if the value has only a few. */
+  /** The permitted texts, if the value has only a few of them. */
   readonly values?: readonly string[];
   /** The fields of the rows that a parameter or a result column contains. */
   readonly fields?: Shapes;
@@ -43,12 +44,12 @@ interface TypesOfServer {
   "text[]": readonly string[];
 }
 
-/** Declares a value that comes from no column of the schema, such as a count or a limit. It is never null. */
+/** Declares a value that does not come from a column of the schema, such as a count or a limit. It is never null. */
 export function value<N extends keyof TypesOfServer>(type: N): Value<TypesOfServer[N]> {
   return { type, isNullable: false };
 }
 
-/** Declares a text with few permitted values, as the statement and the checks of the tables guarantee them. */
+/** Declares a text with few permitted values. The statement and the check constraints of the tables guarantee them. */
 export function oneOf<const T extends string>(values: readonly T[]): Value<T> {
   return { type: "text", isNullable: false, values };
 }
@@ -56,7 +57,7 @@ export function oneOf<const T extends string>(values: readonly T[]): Value<T> {
 const INSTANT = "timestamp with time zone";
 export const instant = value(INSTANT);
 
-/** Declares a value that may be null although its column is not, as on the far side of an outer join. */
+/** Declares a value that may be null although its column may not, for example in an outer join. */
 export function nullable<S extends Shape>(shape: S): Value<DataOf<S> | null> {
   return { ...valueOf(shape), isNullable: true };
 }
@@ -66,7 +67,7 @@ export function list<C extends PgColumn>(column: C): Value<readonly NonNullable<
   return { type: `${valueOf(column).type}[]`, isNullable: false };
 }
 
-/** Declares a parameter that is a table. It is sent as JSON text, which a function call in the statement expands. */
+/** Declares a parameter that is a table. It is sent as JSON text, and a function in the statement expands it. */
 export function rows<F extends Readonly<Record<string, Shape>>>(
   fields: F,
 ): Value<readonly ValuesOf<F>[]> {
@@ -78,7 +79,7 @@ export function table<F extends Shapes>(fields: F): Value<readonly ValuesOf<F>[]
   return { type: "json", isNullable: false, fields };
 }
 
-/** Selects columns of the schema as the fields of a `table` column, under their names in code. */
+/** Selects columns of the schema as the fields of a `table` column, under their names in TypeScript. */
 export function selected(columns: Readonly<Record<string, PgColumn>>): SQL {
   const each = Object.entries(columns).map(
     ([name, column]) => sql`${column} as ${sql.identifier(name)}`,
@@ -91,15 +92,17 @@ export function asTable(query: SQL): SQL {
   return sql`(select coalesce(json_agg(r), '[]') from (${query}) r)`;
 }
 
-export type DataOf<S> = Frozen<
+export type DataOf<S> = FrozenArray<
   S extends Value<infer T> ? T : S extends PgColumn ? GetColumnData<S> : never
 >;
-type Frozen<T> = T extends readonly (infer One)[] ? readonly One[] : T;
+type FrozenArray<T> = T extends readonly (infer One)[] ? readonly One[] : T;
 
 export type Shapes = Readonly<Record<string, Shape>>;
 /** The TypeScript types of a statement's parameters, or of one row of its result. */
 export type ValuesOf<S extends Shapes> = { readonly [K in keyof S]: DataOf<S[K]> };
-/** The rows of a result; `count` is the number of rows that the statement wrote, or else returned. */
+/**
+ * The rows of a result. `count` is the number of rows that the statement wrote, or that it returned if it wrote none.
+ */
 export type Rows<C extends Shapes> = ValuesOf<C>[] & { readonly count: number };
 
 interface Declaration<P extends Shapes, C extends Shapes> {
@@ -117,9 +120,9 @@ export interface Statement<P extends Shapes = Shapes, C extends Shapes = Shapes>
   readonly params: P;
   readonly columns: C;
   readonly text: string;
-  /** The sources of $1, $2, …: placeholders of Drizzle, which are named as the parameters, and constants. */
+  /** The values of $1, $2, …: Drizzle placeholders with the names of the parameters, and constants. */
   readonly binds: unknown[];
-  /** The fields of table columns that are instants, which JSON contains as texts. */
+  /** The fields of table columns that are instants; JSON contains them as text. */
   readonly instants: ReturnType<typeof instantsOf>;
 }
 
@@ -134,7 +137,7 @@ type Nothing = Readonly<Record<string, never>>;
 export function statement<P extends Shapes = Nothing, C extends Shapes = Nothing>(
   declaration: Declaration<P, C>,
 ): Statement<P, C> {
-  // A declaration without parameters or columns gets empty objects, which have the declared types.
+  // A declaration without parameters or columns gets empty objects, so the cast is safe.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   const { name, params, columns } = { params: {}, columns: {}, ...declaration } as Required<
     typeof declaration
@@ -156,12 +159,9 @@ function instantsOf(columns: Shapes) {
 
 type Placeholders<P extends Shapes> = { readonly [K in keyof P]: SQL };
 
-/**
- * Makes a placeholder for each parameter. The type of Object.fromEntries loses the names, which are the keys of
- * `params`.
- */
+/** Creates a placeholder for each parameter. */
 function placeholders<P extends Shapes>(params: P): Placeholders<P> {
-  // `Object.fromEntries` has no type for the keys, which are those of `params`.
+  // TypeScript's type of `Object.fromEntries` loses the keys, which are those of `params`.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return Object.fromEntries(
     Object.entries(params).map(([name, shape]) => [name, placeholder(name, shape)]),
@@ -179,7 +179,7 @@ function placeholder(name: string, shape: Shape): SQL {
   return sql`json_to_recordset(${json}::text::json) as ${sql.identifier(name)}(${sql.join(columns, sql`, `)})`;
 }
 
-/** Describes a column of the schema in the same way as a value. */
+/** Describes a column of the schema in the form of a value. */
 export function valueOf(shape: Shape): Omit<Value<unknown>, "data"> {
   if (!(shape instanceof PgColumn)) return shape;
   const type = shape.getSQLType().replaceAll(/ \(\d+\)| collate "C"/g, "");
@@ -187,18 +187,19 @@ export function valueOf(shape: Shape): Omit<Value<unknown>, "data"> {
 }
 
 /**
- * Asserts that a nullable column is not null in these rows, as a check of the table or a condition of the statement
- * guarantees.
+ * Asserts that a nullable column is not null in these rows. A check constraint or a condition of the statement
+ * guarantees it.
  */
 export function neverNull<T>(held: T | null): T {
-  if (held === null) throw new Error("A value that the schema rules out to be null is null.");
+  if (held === null)
+    throw new Error("A value is null that a check or condition declares as never null.");
   return held;
 }
 
-/** Returns the only row of a result, such as that of an insert; throws if there are more or none. */
+/** Returns the only row of a result, for example of an insert. Throws if there is no row or more than one. */
 export function onlyRow<T>(found: readonly T[]): T {
   const [row] = found;
   if (row === undefined || found.length > 1)
-    throw new Error(`The statement answered ${found.length} rows.`);
+    throw new Error(`The statement returned ${found.length} rows instead of one.`);
   return row;
 }

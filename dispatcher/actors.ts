@@ -6,20 +6,20 @@ import { Actor, FIRST_LOAD, MAX_QUEUED } from "./actor/state.ts";
 import type { Limits } from "./delivery/limits.ts";
 
 /**
- * The time in milliseconds that an actor may stay in memory while other subscriptions wait for their turn. Its
- * settings are stale by then and would be read again anyway, so a drop and a new load cost nothing extra.
+ * The time in milliseconds that an actor may stay in memory while other subscriptions wait for their turn. After this
+ * time its settings have to be read again anyway, so a drop and a new load cost nothing extra.
  */
 const TURN_MS = 1_000;
 
 /**
  * The most actors that may wait for their first load: as many as the loader reads at the same time. Further
- * subscriptions wait by id, because an actor behind thousands of loads would only take memory.
+ * subscriptions wait as ids only, because an actor behind thousands of loads would only take memory.
  */
-const MAX_FRESH = 256;
+const MAX_FIRST_LOADS = 256;
 
 /**
- * A queue of subscriptions, each held as an id only. Shards take turns, and within a shard the order is first come, first
- * served, so a shard that was just taken over does not wait for the backlog of the others.
+ * A queue of subscriptions, each held as an id only. Shards take turns, and within a shard the order is first come,
+ * first served, so a shard that was just taken over does not wait for the backlog of the others.
  */
 export class Turns {
   readonly #shards = new Map<number, Set<string>>();
@@ -61,9 +61,8 @@ export class Turns {
 }
 
 /**
- * The actors in memory: one for each subscription that has entries to send or a batch to dispatch, up to a limit. The
- * other woken subscriptions wait for their turn, and those with a saturated host are parked. Both kinds are held as
- * ids only.
+ * The actors in memory: one for each subscription that has entries to send or a due batch, up to a limit. The other
+ * woken subscriptions wait for their turn, and those with a saturated host are parked. Both kinds are held as ids only.
  */
 export class Actors {
   readonly #clock: Clock;
@@ -78,14 +77,17 @@ export class Actors {
   readonly #awaitingRoom = new Set<Actor>();
   /** The actors that wait for their first load. */
   readonly #fresh = new Set<Actor>();
-  /** The subscriptions that a sweep found; their turn comes after those of `#waitingFirst`. */
+  /** The subscriptions that a sweep found, or whose turn has ended. They come after those of `#waitingFirst`. */
   readonly #waiting = new Turns();
-  /** The waiting subscriptions that were woken by an event, and not by a sweep. */
+  /** The waiting subscriptions that a wake has reported, and not a sweep. Their turn comes first. */
   readonly #waitingFirst = new Turns();
   /** The parked subscriptions by their host group (see `Slots`), and the group of each. */
   readonly #parked = new Map<string, Turns>();
   readonly #parkedIn = new Map<string, string>();
-  /** Actors that will be queued again when they are dropped; with a host group they are parked in it instead. */
+  /**
+   * The actors whose subscriptions wait for their turn again once the actors are dropped. If an actor has a host group
+   * here, its subscription is parked in that group instead.
+   */
   readonly #returning = new Map<Actor, string | undefined>();
 
   constructor(clock: Clock, limits: Limits) {
@@ -114,24 +116,24 @@ export class Actors {
     return this.#bytes;
   }
 
-  /** Whether the entries of all actors have as many bytes as they may have. */
+  /** Whether the bytes of the entries of all actors have reached their limit. */
   get areFull(): boolean {
     return this.#bytes >= this.#limits.bytes;
   }
 
-  /** The bytes that may still be read ahead, so that they fill a third of the memory; 0 if more are in memory. */
+  /** The bytes that may still be read ahead until the limit of read-ahead is reached; 0 beyond it. */
   get bytesToReadAhead(): number {
     return Math.max(0, this.#readAheadLimit - this.#bytes);
   }
 
-  /** Tells an actor the bytes that the others leave to it. */
+  /** Sets the bytes of entries that an actor may hold and read ahead, given the bytes of the other actors. */
   allot(actor: Actor): void {
     const others = this.#bytes - actor.countedBytes;
     actor.mayHold = this.#limits.bytes - others;
     actor.mayReadAhead = this.#readAheadLimit - others;
   }
 
-  /** Counts the bytes of an actor again after an event. */
+  /** Counts the bytes of an actor again after an actor event. */
   weigh(actor: Actor): void {
     const { countedBytes, bytes } = actor;
     this.#bytes += bytes - countedBytes;
@@ -139,7 +141,10 @@ export class Actors {
     if (actor.more && this.areFull) this.#awaitingRoom.add(actor);
   }
 
-  /** Removes and returns the next actors that wait for room for the bytes of their entries; none if there is none. */
+  /**
+   * Removes and returns up to `count` actors that wait for room for the bytes of more entries; none while there is no
+   * room.
+   */
   takeForRoom(count: number): Actor[] {
     if (this.#awaitingRoom.size === 0 || this.areFull) return [];
     const taken = [...this.#awaitingRoom.values().take(count)];
@@ -211,18 +216,18 @@ export class Actors {
     return taken;
   }
 
-  /** Whether the turn of an actor ends with this event, because other subscriptions wait for theirs. */
+  /** Whether the turn of an actor ends with this actor event, because other subscriptions wait for their turn. */
   endsTurn(actor: Actor, { kind }: ActorEvent): boolean {
     if (this.#waiting.size + this.#waitingFirst.size === 0 || actor.stopping) return false;
-    // Below the limit the other subscriptions wait for their first loads only, which this actor does not delay. A
-    // drop would only make it read its entries again.
+    // No turn ends while there are fewer actors than the limit: the other subscriptions then wait only for first loads,
+    // which this actor does not delay, and a dropped actor would have to read its entries again.
     if (this.#byId.size < this.#limits.actors) return false;
     if (kind === "postponed") return true;
     const sinceMs = this.#sinceMs.get(actor) ?? 0;
     return kind === "answered" && this.#clock.monotonicMs() - sinceMs >= TURN_MS;
   }
 
-  /** Queues the subscription again once its actor is dropped; with a host group it is parked there. */
+  /** Makes the subscription wait for its turn again once its actor is dropped, or parks it if a host group is given. */
   returnLater(actor: Actor, group?: string): void {
     this.#returning.set(actor, group);
   }
@@ -246,7 +251,7 @@ export class Actors {
   }
 
   get #hasRoom(): boolean {
-    return this.#byId.size < this.#limits.actors && this.#fresh.size < MAX_FRESH;
+    return this.#byId.size < this.#limits.actors && this.#fresh.size < MAX_FIRST_LOADS;
   }
 
   /** Parks a subscription; a subscription that is parked in this group already keeps its position. */

@@ -31,7 +31,7 @@ export interface DispatcherDeps extends AttemptDeps {
   readonly limits?: Limits;
 }
 
-/** The events that a dispatcher handles. Each module reports its own events. */
+/** The signals inside a dispatcher, which are no webhook events. Each module reports its own kinds. */
 type DispatcherEvent =
   | ScheduleEvent
   | HoldingsEvent
@@ -40,13 +40,13 @@ type DispatcherEvent =
   | { readonly kind: "shutdown_requested" };
 
 /**
- * The time in milliseconds that a shutdown waits for running requests, and then for the records of the requests that
- * it aborted.
+ * The times in milliseconds that a shutdown waits: `DRAIN_MS` for running requests, and then `RECORD_MS` for the commit
+ * of the attempt records of the requests that it aborted.
  */
 const DRAIN_MS = 5_000;
 const RECORD_MS = 1_000;
 const POLL_MS = 10;
-/** The pause in milliseconds after a batch dispatch that failed. */
+/** The pause in milliseconds after a transaction that turns a due batch into entries has failed. */
 const BATCH_RETRY_MS = 1_000;
 /**
  * The number of parked subscriptions that leave a host group for each request that ends, so that the group drains as
@@ -54,18 +54,20 @@ const BATCH_RETRY_MS = 1_000;
  */
 const UNPARKED_AT_ONCE = 2;
 /**
- * The number of actors that read entries again after each event while there is room for the bytes of more entries. It is
- * small, because each of them may bring 1 MiB, and greater than 1, so that their number grows while there is room.
+ * The number of actors that read entries again after each actor event while there is room for the bytes of more
+ * entries. The number is small, because each actor may read 1 MiB, and greater than 1, so that ever more actors read
+ * while there is room.
  */
-const READING_AT_ONCE = 2;
+const READERS_PER_EVENT = 2;
 
 /**
  * One dispatcher process: an actor for each subscription of its shards that has something to do, and the modules that
  * do the I/O of the actors.
  *
- * Everything runs through one queue. A module reports an event, `#handle` updates the state for it, `step` decides the
- * next actions of an actor, and `#perform` passes each effect to the module that carries it out. An event that is
- * reported while another one is handled waits for it, so no actor changes in the middle of a step.
+ * Everything runs through one queue of dispatcher events. A module reports an event, `#handle` updates the state for
+ * it, `step` returns the next effects of an actor, and `#perform` passes each effect to the module that carries it out.
+ * An event that is reported while another one is being handled waits in the queue, so no actor changes in the middle of
+ * a step.
  */
 export class Dispatcher {
   readonly #deps: DispatcherDeps;
@@ -129,8 +131,8 @@ export class Dispatcher {
   }
 
   /**
-   * Handles an event now, or after the event that is being handled. The handling is synchronous, so that no delivery
-   * waits for a timer here.
+   * Handles a dispatcher event now, or after the one that is being handled. Dispatcher events are handled
+   * synchronously, so that no delivery waits for a timer here.
    */
   #put(event: DispatcherEvent): void {
     this.#queue.push(event);
@@ -166,6 +168,9 @@ export class Dispatcher {
       case "shard_overdue":
         return this.#sender.abort(event.shard);
       case "lease_checked":
+        this.#sender.endOutage();
+        return this.#sender.regulate();
+      case "group_committed":
         return this.#sender.regulate();
       case "lease_lost":
         return this.#holdings.lose(event.dispatcherId) ? this.#startOver() : undefined;
@@ -192,8 +197,8 @@ export class Dispatcher {
    */
   #wake(wake: Wake, isSwept: boolean): void {
     const isServed = this.#holdings.serves(wake.shard);
-    // The subscription is noted even if it has to wait for its turn or its shard is not served any more, because the
-    // next holder of the shard has to learn that attempts are in doubt.
+    // Notes that the subscription may have attempts in doubt, even if it has to wait for its turn or its shard is not
+    // served any more, because the next holder of the shard has to learn of them.
     this.#inDoubt.note(wake);
     if (!isServed) return;
     const group = this.#actors.parkedIn(wake);
@@ -213,7 +218,7 @@ export class Dispatcher {
     for (const wake of this.#actors.unpark(group, UNPARKED_AT_ONCE)) this.#wake(wake, false);
   }
 
-  /** Applies an event to an actor, unless the actor was discarded when the lease was lost. */
+  /** Applies an actor event to its actor, unless the actor was discarded when the lease was lost. */
   #advance(actor: Actor, event: ActorEvent): void {
     if (!this.#actors.has(actor)) return;
     if (this.#actors.endsTurn(actor, event)) this.#sendAway(actor);
@@ -222,7 +227,7 @@ export class Dispatcher {
     const effects = step(actor, event, this.#deps.clock.now());
     this.#actors.weigh(actor);
     for (const effect of effects) this.#perform(actor, effect);
-    for (const waiting of this.#actors.takeForRoom(READING_AT_ONCE))
+    for (const waiting of this.#actors.takeForRoom(READERS_PER_EVENT))
       this.#putFor(waiting, { kind: "has_room" });
     if (event.kind !== "loaded") return;
     this.#actors.loaded(actor);
@@ -293,8 +298,8 @@ export class Dispatcher {
   }
 
   /**
-   * Discards all actors, requests, loads and records in memory after the lease was lost, because other dispatchers
-   * deliver the entries now.
+   * Discards all actors, requests, loads and attempt records in memory after the lease was lost, because other
+   * dispatchers deliver the entries now.
    */
   #startOver(): void {
     const { clock, limits = LIMITS } = this.#deps;
@@ -306,7 +311,10 @@ export class Dispatcher {
     this.#quarantine.clear();
   }
 
-  /** Waits for the requests under way, then aborts the requests that take too long and records them as interrupted. */
+  /**
+   * Waits for the requests under way, then aborts those that run for longer than `DRAIN_MS` and records their attempts
+   * as interrupted.
+   */
   async #shutDown(): Promise<void> {
     const { mailer } = this.#deps;
     this.#put({ kind: "shutdown_requested" });

@@ -14,10 +14,11 @@ import { CLAIM_MS as POST_CLAIM_MS } from "./alerts/queries.ts";
 import type { Done } from "./maintenance/loop.ts";
 
 /*
- * Due times follow the clock of PostgreSQL. While that clock is ahead, they are written ahead, and they would keep what
- * they belong to waiting once the clock is set back. A due time that is further ahead than its delay allows was written
- * by a clock that was ahead, so it is brought back to the present time plus that delay (contract 7.7). Jobs of
- * maintenance do the same for their next runs (`takeJobs`); leases are never compared with a clock (lease-queries.ts).
+ * Due times follow the clock of PostgreSQL. While that clock is ahead, it writes due times that are too late, and after
+ * the clock is set back, rows with these due times would wait for too long. A due time that is further ahead than its
+ * delay allows was written by a clock that was ahead, so it is brought back to the present time plus that delay
+ * (contract 7.7). Maintenance jobs do the same for their next runs (`claimJobs`); leases are never compared with a
+ * clock (lease-queries.ts).
  */
 
 export interface DueTimesDeps {
@@ -32,15 +33,18 @@ export interface DueTimesDeps {
   };
 }
 
-/** The tolerance in milliseconds, because the processes that write some due times see the clock with a delay. */
+/**
+ * The time in milliseconds by which a due time may be too late without a correction, because the processes that write
+ * some due times see the clock of PostgreSQL with a delay.
+ */
 const TOLERANCE_MS = 5_000;
-/** The number of waiting entries that one chunk walks past. */
+/** The most entries waiting for a retry that one chunk reads. */
 const WALKED_ROWS = 5_000;
 
-const retries = statement({
+const retryMoves = statement({
   name: "maintenance.bringRetriesBack",
-  // Raw SQL, because the statement walks a bounded part of an index, whose columns are the cursor, and looks up the delay
-  // of each attempt.
+  // Raw SQL, because the statement walks a bounded part of an index, whose columns are the cursor, and looks up the
+  // delay of each attempt.
   params: {
     id: outbox.subscriptionId,
     sequence: outbox.sequence,
@@ -64,7 +68,7 @@ const retries = statement({
        where o.ctid = a.ctid and o.state = 'waiting' and o.attempt = a.attempt and o.due_at = a.due_at
       returning o.shard, o.subscription_id, o.review_id, o.due_at
     ), followed as (
-      -- The entries behind them in their reviews (\`postponeBehind\`).
+      -- Entries that wait behind a moved entry of their review wait until its new due time (\`postponeBehind\`).
       update outbox o set behind_until = b.due_at
         from (select b.place, m.due_at
                 from (select shard, subscription_id, coalesce(review_id, 0) as review, min(due_at) as due_at from moved
@@ -81,17 +85,20 @@ const retries = statement({
            (select count(*)::int from moved) as rows`,
 });
 
-/** Brings back the due times of the next waiting entries. Each entry is due by the delay before its next attempt. */
+/**
+ * Brings back the due times of the next waiting entries. An entry may be due at most the delay of its next attempt
+ * after now.
+ */
 async function bringRetriesBack({ db, config }: DueTimesDeps, reached: string): Promise<Done> {
   const [id = "", sequence = "0"] = reached.split(" ");
   const given = { delaysMs: `{${config.retryDelaysMs.join()}}`, toleranceMs: TOLERANCE_MS };
   const place = { id, sequence: Number(sequence), limit: WALKED_ROWS };
-  return onlyRow(await db.run(retries, { ...given, ...place }));
+  return onlyRow(await db.run(retryMoves, { ...given, ...place }));
 }
 
 /**
- * Brings back the values of a column that are further ahead of the present time than the delay in ms, to the present time
- * plus that delay.
+ * Brings back the values of a column that are further ahead of the present time than the delay in ms, to the present
+ * time plus that delay.
  */
 async function bringBack(db: DbOrTx, column: PgColumn, delayMs: SQL, where: SQL): Promise<number> {
   const latest = sql`now() + (${delayMs}) * interval '1 millisecond'`;
@@ -101,7 +108,10 @@ async function bringBack(db: DbOrTx, column: PgColumn, delayMs: SQL, where: SQL)
   return count;
 }
 
-/** Moves batches back by whole intervals, because the due times of a subscription lie on a grid (contract 7.14). */
+/**
+ * Moves batches back by whole intervals, because the due times of a subscription are whole intervals apart (contract
+ * 7.14).
+ */
 async function bringBatchesBack({ db, config }: DueTimesDeps): Promise<number> {
   const { nextBatchAt, batchIntervalHours } = webhookSubscriptions;
   const interval = sql`(${batchIntervalHours} * ${config.batchHourMs}::float8 * interval '1 millisecond')`;
@@ -113,20 +123,20 @@ async function bringBatchesBack({ db, config }: DueTimesDeps): Promise<number> {
   return count;
 }
 
-const longest = (...delays: readonly number[]) => sql`${Math.max(0, ...delays)}::float8`;
+const longestOf = (...delays: readonly number[]) => sql`${Math.max(0, ...delays)}::float8`;
 
 /**
- * Brings back all due times that were written while the clock of PostgreSQL was ahead. The other columns come with the
- * first chunk of a run, and each chunk walks past some of the entries that wait for a retry.
+ * Brings back all due times that were written while the clock of PostgreSQL was ahead. The first chunk of a run handles
+ * all due times except those of retries. Every chunk handles a part of the entries that wait for a retry.
  */
 export async function bringDueTimesBack(deps: DueTimesDeps, reached: string): Promise<Done> {
   const { db, config, log } = deps;
   const counts: Record<string, number> = {};
   if (reached === "") {
-    const posts = longest(POST_CLAIM_MS, ...config.retryDelaysMs);
+    const posts = longestOf(POST_CLAIM_MS, ...config.retryDelaysMs);
     const mailDelays = sql`(${`{${MAIL_RETRY_DELAYS_MS.join()}}`}::text::float8[])[${mails.attempt} - 1]`;
     const mail = sql`greatest(${mailDelays}, ${UNREADABLE_DELAY_MS}::float8)`;
-    const lock = longest(...config.lockScheduleS.map((seconds) => seconds * 1_000));
+    const lock = longestOf(...config.lockScheduleS.map((seconds) => seconds * 1_000));
     const isPosted = sql`${alerts.webhookState} = 'queued'`;
     counts["batches"] = await bringBatchesBack(deps);
     counts["mails"] = await bringBack(db, mails.dueAt, mail, sql`${mails.state} = 'queued'`);
@@ -134,7 +144,7 @@ export async function bringDueTimesBack(deps: DueTimesDeps, reached: string): Pr
     counts["audit_webhook"] = await bringBack(
       db,
       auditWebhooks.nextAt,
-      longest(config.auditPauseMs),
+      longestOf(config.auditPauseMs),
       sql`true`,
     );
     counts["sign_in_locks"] = await bringBack(db, signInLocks.lockedUntil, lock, sql`true`);
@@ -142,6 +152,6 @@ export async function bringDueTimesBack(deps: DueTimesDeps, reached: string): Pr
   const done = await bringRetriesBack(deps, reached);
   counts["retries"] = done.rows;
   const moved = Object.entries(counts).filter(([, count]) => count > 0);
-  if (moved.length > 0) log.warn("due_times.brought_back", Object.fromEntries(moved));
+  if (moved.length > 0) log.warn("due_times.restored", Object.fromEntries(moved));
   return { ...done, rows: moved.reduce((sum, [, count]) => sum + count, 0) };
 }

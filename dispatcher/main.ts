@@ -2,16 +2,16 @@ import { poolsOf } from "../db/pools.ts";
 import { collectWhenCrowded, collectWhenIdle, processMemory } from "../src/lib/idle-memory.ts";
 import { stopSignal } from "../src/lib/lifecycle.ts";
 import { openSpans } from "../src/lib/spans.ts";
-import { AuditForwarder, LONGEST_PAUSE_MS } from "../src/auth/actions/audit-webhook.ts";
-import { purgeChunk } from "../src/auth/actions/purge.ts";
-import { emailsChunk } from "../src/auth/queries/emails.ts";
+import { AuditForwarder, LONGEST_PAUSE_MS } from "../src/audit/webhook.ts";
+import { purgeChunk } from "../src/auth/purge.ts";
+import { emailsChunk } from "../src/auth/passwords/email-queries.ts";
 import { deletionChunk } from "../src/tenants/actions/delete-companies.ts";
 import { eraseChunk } from "../src/tenants/actions/erase.ts";
 import { providerSecretsChunk } from "../src/tenants/actions/stores.ts";
 import { createSchedule } from "../src/outbox/schedule.ts";
 import { EXIT_CONFIG } from "../src/lib/config.ts";
 import { beginProcess, openOperations, openStores, poolOpener } from "../src/process.ts";
-import { countStats, standingOf } from "../src/webhooks/actions/stats.ts";
+import { countStats, healthSummaryOf } from "../src/webhooks/actions/stats.ts";
 import { troubleSince } from "../src/webhooks/queries/incidents.ts";
 import {
   budgetOf,
@@ -19,7 +19,7 @@ import {
   MIN_DESCRIPTORS,
   WANTED_DESCRIPTORS,
 } from "./delivery/limits.ts";
-import { alertsJob } from "./alerts/look.ts";
+import { alertsJob } from "./alerts/detect.ts";
 import { createDeliver } from "./delivery/deliver.ts";
 import { Reach } from "./delivery/reach.ts";
 import { Dispatcher } from "./dispatcher.ts";
@@ -40,7 +40,8 @@ import { createUlids } from "./store/ulids.ts";
 /** The idle time in seconds after which a connection to PostgreSQL is closed. */
 const IDLE_S = 30;
 /**
- * The shorter idle time in seconds for connections of maintenance, because another dispatcher may make the next run.
+ * The shorter idle time in seconds for PostgreSQL connections of maintenance, because another dispatcher may make the
+ * next run.
  */
 const JOB_IDLE_S = 5;
 
@@ -61,20 +62,20 @@ if (descriptors < WANTED_DESCRIPTORS)
   });
 const stop = stopSignal(config.parentPid);
 
-const sizes = poolsOf(config.connections);
-const most = { ...sizes.dispatcher, ...sizes.maintenance };
-const open = poolOpener(base, most);
+const poolSizes = poolsOf(config.connections);
+const poolLimits = { ...poolSizes.dispatcher, ...poolSizes.maintenance };
+const open = poolOpener(base, poolLimits);
 const db = open("dispatcher", "dispatch");
-const ofOwner = { idleS: JOB_IDLE_S, url: config.maintenanceDatabaseUrl };
-/** One connection pool per kind of work that must not wait for another. */
+const maintenanceOptions = { idleS: JOB_IDLE_S, url: config.maintenanceDatabaseUrl };
+/** One PostgreSQL connection pool for each kind of work that must not wait for another kind. */
 const pools = {
   db,
   renewals: open("renewals", "leases"),
-  leases: most.leases === 0 ? db : open("leases", "leases"),
-  readiness: most.ready === 0 ? db : open("ready", "readiness", { idleS: IDLE_S }),
+  leases: poolLimits.leases === 0 ? db : open("leases", "leases"),
+  readiness: poolLimits.ready === 0 ? db : open("ready", "readiness", { idleS: IDLE_S }),
   // The connections of these two pools are open only while this process runs a maintenance job that uses them.
-  maintenance: open("maintenance", "maintenance", ofOwner),
-  indexing: open("indexing", "indexing", ofOwner),
+  maintenance: open("maintenance", "maintenance", maintenanceOptions),
+  indexing: open("indexing", "indexing", maintenanceOptions),
 };
 const stores = await openStores(base, db);
 const { clock, redis } = stores;
@@ -93,7 +94,7 @@ if (transport === undefined) log.warn("mail.unconfigured", { setting: "SMTP_URL"
 const isDraining = () => stop.aborted;
 const operations = openOperations(base, stores, { readinessDb: pools.readiness, isDraining });
 const spans = config.traces && (await openSpans(config.traces, "dispatcher", clock));
-const measured = new DispatcherTelemetry(operations.metrics, clock, spans);
+const telemetry = new DispatcherTelemetry(operations.metrics, clock, spans);
 const shared = { db, clock, log, box };
 const store = createStore({ ...shared, config });
 const deliver = createDeliver({ clock, client });
@@ -104,8 +105,8 @@ const dispatcher = new Dispatcher({
   log,
   schedule,
   leases: createLeases(pools.leases, pools.renewals),
-  store: measured.store(store),
-  deliver: measured.deliver(deliver),
+  store: telemetry.store(store),
+  deliver: telemetry.deliver(deliver),
   reach,
   retryDelaysMs: config.retryDelaysMs,
   mailer:
@@ -113,7 +114,7 @@ const dispatcher = new Dispatcher({
     new Mailer({
       ...shared,
       store: createMailStore(db),
-      count: measured.mails(),
+      count: telemetry.mails(),
       transport,
       retryDelaysMs: MAIL_RETRY_DELAYS_MS,
     }),
@@ -121,9 +122,9 @@ const dispatcher = new Dispatcher({
   limits: budget.limits,
 });
 
-const owner = pools.maintenance;
+const ownerDb = pools.maintenance;
 const auditForwarder = new AuditForwarder({ ...shared, deliver });
-const eachMinute = { paceS: 60, db: owner };
+const eachMinute = { paceS: 60, db: ownerDb };
 const dueTimes = { ...config, auditPauseMs: LONGEST_PAUSE_MS };
 const jobs: Job[] = [
   alertsJob(
@@ -134,42 +135,42 @@ const jobs: Job[] = [
       schedule,
       deliver,
       reach,
-      standingOf: (one) => standingOf(shared, one),
+      healthSummaryOf: (one) => healthSummaryOf(shared, one),
       troubleSince,
     },
     stop,
   ),
-  { ...eachMinute, name: "stats", run: () => countStats({ db: owner, config }) },
-  { ...eachMinute, name: "credentials", run: () => purgeChunk({ db: owner, config, log }) },
-  { ...eachMinute, name: "emails", run: () => emailsChunk(owner) },
-  { ...eachMinute, name: "erasures", paceS: 5, run: () => eraseChunk({ ...shared, db: owner }) },
-  { ...eachMinute, name: "provider_secrets", run: () => providerSecretsChunk({ db: owner }) },
-  { ...eachMinute, name: "deletions", run: () => deletionChunk({ db: owner, clock, log }) },
+  { ...eachMinute, name: "stats", run: () => countStats({ db: ownerDb, config }) },
+  { ...eachMinute, name: "credentials", run: () => purgeChunk({ db: ownerDb, config, log }) },
+  { ...eachMinute, name: "emails", run: () => emailsChunk(ownerDb) },
+  { ...eachMinute, name: "erasures", paceS: 5, run: () => eraseChunk({ ...shared, db: ownerDb }) },
+  { ...eachMinute, name: "provider_secrets", run: () => providerSecretsChunk({ db: ownerDb }) },
+  { ...eachMinute, name: "deletions", run: () => deletionChunk({ db: ownerDb, clock, log }) },
   {
     ...eachMinute,
     name: "due_times",
     anyClock: true,
-    run: ({ reached }) => bringDueTimesBack({ db: owner, config: dueTimes, log }, reached),
+    run: ({ reached }) => bringDueTimesBack({ db: ownerDb, config: dueTimes, log }, reached),
   },
   { name: "audit_webhook", paceS: 5, run: () => auditForwarder.chunk() },
-  ...hourlyJobs({ ...config, db: owner, indexDb: pools.indexing, log }),
+  ...hourlyJobs({ ...config, db: ownerDb, indexDb: pools.indexing, log }),
 ];
-// The maintenance loop terminates only the lost sessions of the service's own database user. This job does the same
-// for a separate user of maintenance.
+// The maintenance loop terminates only the lost sessions of the service's own database user. This job terminates those
+// of a separate database user of maintenance.
 if (config.maintenanceDatabaseUrl !== config.databaseUrl)
   jobs.push({
     ...eachMinute,
     name: "lost_sessions",
     anyClock: true,
-    run: () => endLost(owner, log),
+    run: () => endLost(ownerDb, log),
   });
 const maintenance = new Maintenance(
-  { db, clock, log, jobs, clocksAgree: () => clock.agrees, ended: measured.jobs() },
+  { db, clock, log, jobs, clocksAgree: () => clock.agrees, ended: telemetry.jobs() },
   stop,
 );
-measured.watch(dispatcher);
+telemetry.watch(dispatcher);
 const jobNames = jobs.map(({ name }) => name);
-measured.figures(() => readFigures(pools.readiness, jobNames));
+telemetry.figures(() => readFigures(pools.readiness, jobNames));
 operations.serve();
 
 const isIdle = () => dispatcher.workload.actors === 0 && client.counts().open === 0;

@@ -2,7 +2,7 @@ import { Counter, Histogram, type Registry } from "prom-client";
 
 import type { Clock } from "../src/lib/clock.ts";
 import { DURATION_BUCKETS_S, readCounter, readGauge, type Reading } from "../src/lib/metrics.ts";
-import { remember } from "../src/lib/batches.ts";
+import { memoize } from "../src/lib/memoize.ts";
 import type { Spans } from "../src/lib/spans.ts";
 import type { Deliver } from "./delivery/deliver.ts";
 import type { Dispatcher } from "./dispatcher.ts";
@@ -14,9 +14,9 @@ const FIGURES_KEPT_MS = 1_000;
 const JOB_BUCKETS_S = [0.01, 0.1, 1, 10, 60, 600, 3_600];
 const GROUP_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
-type Shown = readonly [help: string, read: (workload: Dispatcher["workload"]) => number];
+type WorkloadGauge = readonly [help: string, read: (workload: Dispatcher["workload"]) => number];
 
-const WORKLOAD: Readonly<Record<string, Shown>> = {
+const WORKLOAD_GAUGES: Readonly<Record<string, WorkloadGauge>> = {
   shards: ["Shards that this dispatcher holds, of 64.", ({ shards }) => shards],
   actors: ["Subscriptions that have an actor in memory.", ({ actors }) => actors],
   subscriptions_waiting: [
@@ -25,20 +25,20 @@ const WORKLOAD: Readonly<Record<string, Shown>> = {
   ],
   commit_backlog: ["Attempt records that wait for their commit.", ({ backlog }) => backlog],
   commit_quarantined_subscriptions: [
-    "Quarantined subscriptions, whose attempt records cannot be committed. They stand still while the others go on.",
+    "Quarantined subscriptions, whose attempt records cannot be committed. They are retried separately.",
     ({ quarantinedSubscriptions }) => quarantinedSubscriptions,
   ],
-  lag_seconds: ["Wait of the oldest due entry at the last sweep.", ({ lagMs }) => lagMs / 1_000],
+  lag_seconds: ["Wait of the oldest due delivery at the last sweep.", ({ lagMs }) => lagMs / 1_000],
   outage: [
-    "1 while the machine, egress proxy, DNS or network of this dispatcher keeps it from receivers, so that attempts are postponed and not counted; else 0.",
+    "1 while the machine, egress proxy, DNS or network of this dispatcher keeps it from reaching receivers, so that attempts are postponed and not counted; else 0.",
     ({ hasOutage }) => Number(hasOutage),
   ],
   lanes_quarantined: [
-    "Lanes that stand still for a reason on our side. GET /admin/dispatcher names them with the reason.",
+    "Quarantined lanes. GET /admin/dispatcher lists them with the reason.",
     ({ quarantinedLanes }) => quarantinedLanes,
   ],
-  entries_quarantined_total: [
-    "Sends that were postponed because the review_history row of the entry is missing. Each such entry is retried every 30 s.",
+  deliveries_quarantined_total: [
+    "Attempts that were postponed because the review_history row of the delivery is missing. Each such delivery is retried every 30 s.",
     ({ quarantinedEntries }) => quarantinedEntries,
   ],
 };
@@ -48,12 +48,12 @@ const BOUND = `counted up to ${FIGURES_AT_MOST}`;
 /** Gauges of the whole database, which have equal values in every dispatcher. */
 const FIGURES: Readonly<Record<string, readonly [help: string, of: (known: Figures) => Reading]>> =
   {
-    backlog_entries: [
-      `Entries of the outbox by state, ${BOUND}: pending, waiting for a retry, held by a disabled subscription.`,
+    backlog_deliveries: [
+      `Deliveries in the outbox by state, ${BOUND}: pending, waiting for a retry, held by a disabled subscription.`,
       ({ backlog }) => backlog.map(({ state, entries }) => [{ state }, entries]),
     ],
     backlog_age_seconds: [
-      "Age of the oldest counted entry, by state.",
+      "Age of the oldest counted delivery, by state.",
       ({ backlog }) => backlog.map(({ state, ageS }) => [{ state }, ageS]),
     ],
     mails_queued: [`Mails that wait for an SMTP server, ${BOUND}.`, ({ mails }) => [[{}, mails]]],
@@ -68,9 +68,9 @@ const FIGURES: Readonly<Record<string, readonly [help: string, of: (known: Figur
   };
 
 /**
- * Measures the calls of the dispatcher to other systems. `deliver` and `store` wrap a dependency in one that counts its
- * calls. With `spans` they also add three spans to the trace of an event: the load of the entry, the POST, and the
- * commit of its record.
+ * Measures the calls of the dispatcher to other systems. `deliver` and `store` return a dependency of the dispatcher
+ * with counted calls. With `spans` they also add three spans to the trace of an event: the load of the delivery, the
+ * attempt, and the commit of its attempt record.
  */
 export class DispatcherTelemetry {
   readonly #registry: Registry;
@@ -85,8 +85,8 @@ export class DispatcherTelemetry {
 
   deliver(deliver: Deliver): Deliver {
     const durations = this.#histogram(
-      "post_duration_seconds",
-      "POSTs to receivers by result: accepted, rejected, gone, failed, aborted, unsent, withheld.",
+      "attempt_duration_seconds",
+      "Attempts (POSTs to receivers) by result: accepted, rejected, gone, failed, aborted, unsent, withheld.",
       ["result"],
     );
     return async (request, control) => {
@@ -185,7 +185,7 @@ export class DispatcherTelemetry {
   }
 
   watch(dispatcher: Pick<Dispatcher, "workload">): void {
-    for (const [name, [help, read]] of Object.entries(WORKLOAD)) {
+    for (const [name, [help, read]] of Object.entries(WORKLOAD_GAUGES)) {
       const declare = name.endsWith("_total") ? readCounter : readGauge;
       declare(this.#registry, describe(name, help), () => [[{}, read(dispatcher.workload)]]);
     }
@@ -194,7 +194,7 @@ export class DispatcherTelemetry {
   /** Adds the gauges of `FIGURES`. They are left out of a scrape while PostgreSQL does not answer. */
   figures(read: () => Promise<Figures>): void {
     // The reading is cached for a second, so that all gauges of one scrape come from one reading.
-    const readIn = remember((_second: number) => read().catch(() => undefined), 1);
+    const readIn = memoize((_second: number) => read().catch(() => undefined), 1);
     const figures = () => readIn(Math.floor(this.#clock.monotonicMs() / FIGURES_KEPT_MS));
     for (const [name, [help, of]] of Object.entries(FIGURES))
       readGauge(this.#registry, describe(name, help, ["state", "name"]), async () => {

@@ -1,12 +1,13 @@
-// Causes every event of the catalog in a running demo: `bun run catalog`. For each event it prints the API call, the
-// row in the history and the body that arrived, and exits with 1 if one is missing. It subscribes for a partner
-// without an immediate subscription and deletes the subscription at the end.
+// `bun run catalog` causes every event of the catalog in a running demo. For each event it prints the API call, the row
+// in the history and the delivered body. It exits with 1 if one is missing. It creates a subscription for a partner
+// without an immediate subscription, and deletes it at the end.
 import { createHmac, randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { connect } from "../db/client.ts";
 import { CATALOG } from "../src/outbox/event.ts";
+import { fieldsOf } from "../src/lib/fields.ts";
 import type { Demo } from "./demo/seed/seed-demo.ts";
 import type { RunState } from "./demo/data-dir.ts";
 
@@ -14,9 +15,9 @@ const ARRIVES_WITHIN_MS = 15_000;
 const dataDir = process.env["DATA_DIR"] || join(import.meta.dir, "../.data");
 const demo: Demo = JSON.parse(read("demo.json"));
 
-/** Event → the API call that causes it. */
+/** Maps each event to the API call that causes it. */
 const causes = new Map<string, string>();
-/** Event → the body that arrived. */
+/** Maps each event to the delivered body. */
 const bodies = new Map<string, string>();
 const receiver = Bun.serve({
   port: 0,
@@ -45,7 +46,7 @@ async function run(): Promise<number> {
     (one) => one.role === "account_owner" && one.account_id === site?.account_id,
   );
   if (site === undefined || provider === undefined || owner === undefined)
-    throw new Error("demo.json names no review site of the partner.");
+    throw new Error("demo.json has no review site of the partner.");
   await reportEverything(site.id, provider, await logIn(owner));
   const test = `/partner/webhooks/${subscription}/test`;
   await cause(["webhook.test"], "POST", test, { token });
@@ -94,7 +95,7 @@ async function reportEverything(siteId: number, provider: Provider, owner: Signe
         connected,
         error_code: connected ? null : "E-002",
       });
-    // The first call sets a known state, because an earlier run may have left either one.
+    // The first call creates a known state, because an earlier run may have left any state.
     await change("", true);
     await change(disconnected, false);
     await change(reconnected, true);
@@ -109,10 +110,10 @@ interface Signed {
 
 async function logIn({ email, password }: Demo["users"][number]): Promise<Signed> {
   const { token, user } = await call("POST", "/login", { body: { email, password } });
-  return { userId: Number(Object(user)["id"]), token: String(token) };
+  return { userId: Number(fieldsOf(user)["id"]), token: String(token) };
 }
 
-/** Subscribes for the first partner that has no immediate subscription. */
+/** Creates a subscription for the first partner that has no immediate subscription. */
 async function subscribe() {
   for (const owner of demo.users.filter(({ role }) => role === "partner_owner")) {
     const { token } = await logIn(owner);
@@ -126,7 +127,9 @@ async function subscribe() {
     undo = async () => void (await call("DELETE", `/partner/webhooks/${subscription}`, { token }));
     return { partnerId: owner.partner_id, token, subscription };
   }
-  throw new Error("Every partner of the demo has an immediate subscription: delete one first.");
+  throw new Error(
+    "Every partner of the demo already has an immediate subscription. Delete one of them first.",
+  );
 }
 
 async function newestReview(token: string): Promise<number> {
@@ -214,7 +217,7 @@ function print(history: ReadonlyMap<string, string>): number {
   console.log("| Event | Call | Row of review_history | Delivered body |\n|---|---|---|---|");
   const missing: string[] = [];
   for (const { value } of CATALOG) {
-    // A test event is no activity and has no row (contract 6.12).
+    // A test event is not an action and has no row (contract 6.12).
     const row = value === "webhook.test" ? "none, it is a test" : history.get(value);
     if (row === undefined || !bodies.has(value)) missing.push(value);
     const cells = [causes.get(value), row, bodies.get(value)].map((one) => cell(one));
@@ -235,7 +238,7 @@ function read(name: string): string {
   try {
     return readFileSync(join(dataDir, name), "utf8");
   } catch {
-    console.error(`There is no ${name} in ${dataDir}: start the demo first (bun run start).`);
+    console.error(`${dataDir} has no ${name}. Start the demo first (bun run start).`);
     return process.exit(1);
   }
 }

@@ -1,16 +1,17 @@
-// Runs the checks that need no store: all (`bun run check`), or those that are named (`bun scripts/check.ts imports links`).
+// Runs the checks that need no store: all of them (`bun run check`), or the named ones (`bun scripts/check.ts imports
+// links`).
 import { join } from "node:path";
 
 import { ensureInstalled } from "./install/install.ts";
 
 const ROOT = join(import.meta.dir, "..");
 const FOLDERS = ["db", "dispatcher", "scripts", "src", "tests"];
-/** EX_USAGE of sysexits.h. */
+/** Exit status for wrong arguments (EX_USAGE of sysexits.h). */
 const EXIT_USAGE = 64;
 
 const CHECKS: [name: string, command: string[]][] = [
   ["format", ["oxfmt", "--check", ...FOLDERS]],
-  // Type-aware rules need all types anyway, so the same pass checks the types; each file uses its own tsconfig.
+  // Type-aware rules need all types, so the same pass also checks the types. Each file uses its own tsconfig.
   ["lint-and-types", ["oxlint", "--type-check", "-c", "scripts/lint/oxlintrc.json", ...FOLDERS]],
   ["dead-code", ["knip"]],
   ["imports", [process.execPath, "scripts/check/imports.ts"]],
@@ -53,7 +54,7 @@ const names = process.argv.slice(2);
 const unknown = names.filter((one) => CHECKS.every(([name]) => name !== one));
 if (unknown.length > 0) {
   const all = CHECKS.map(([name]) => name).join(", ");
-  console.error(`No check is called ${unknown.join(", ")}. The checks are: ${all}.`);
+  console.error(`Unknown check: ${unknown.join(", ")}. The checks are: ${all}.`);
   process.exit(EXIT_USAGE);
 }
 await ensureInstalled("all");
@@ -62,7 +63,7 @@ const chosen = CHECKS.filter(([name]) => names.length === 0 || names.includes(na
 const findings = await Promise.all(chosen.map(run));
 for (const { name, output, ok, seconds } of findings) {
   if (!ok) console.log(`\n${output.trim()}\n`);
-  // All checks share the processors, so each takes longer here than alone.
+  // The checks run in parallel and share the processors, so each takes longer than alone.
   console.log(`${ok ? "ok    " : "FAILED"} ${name} (${seconds} s)`);
 }
 const seconds = secondsSince(startedAt);

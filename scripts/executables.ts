@@ -1,8 +1,11 @@
-// `bun run executables [--target bun-linux-arm64] [--commit HASH] [--build-only]`: builds `dist/reviewrelay-server` with all processes,
-// commands and files of the product, and `dist/reviewrelay`, the command of partners. It then uses those of this machine with
-// stores of its own, and fails if they do not deliver. Bun names the targets, such as `bun-linux-x64` and `bun-darwin-arm64`; for
-// others than its own it downloads the runtime, and what it builds must have the same files inside. A build without .git names
-// the commit. It statically imports only built-ins, because a fresh clone has no dependencies installed.
+// `bun run executables [--target bun-linux-arm64] [--commit HASH] [--build-only]` builds two executables.
+// `dist/reviewrelay-server` contains all processes, commands and files of the product. `dist/reviewrelay` is the
+// command line program for partners. The command then runs the executables of this machine with separate stores, and
+// fails if they do not deliver.
+//
+// Targets have Bun's names, such as `bun-linux-x64` and `bun-darwin-arm64`. For a target other than this machine Bun
+// downloads the runtime, and the executable must contain the same files. A build without .git needs `--commit`. This
+// file statically imports only built-in modules, because a fresh clone has no dependencies installed.
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 
@@ -25,7 +28,8 @@ if (values["build-only"]) {
 } else {
   await ensureInstalled("all");
   const { tryExecutables } = await import("./executables/try.ts");
-  // Ours are built last, or into a folder of their own, so that `dist` has those of the target.
+  // The executables of this machine are built last, or into another folder, so that `dist` contains those of the
+  // target.
   const own = target === undefined || target === `bun-${process.platform}-${process.arch}`;
   const ownFolder = own ? folder : join(folder, "own");
   const files = await buildExecutables({ folder: ownFolder, commit });

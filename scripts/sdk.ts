@@ -1,5 +1,5 @@
-// Writes the generated files of the packages in `src/sdk` from the OpenAPI document of the baseline. Run it after a change
-// of the API, when OPENAPI_BASELINE=write has written tests/golden/openapi-baseline.json:
+// Writes the generated files of the packages in `src/sdk` from the baseline of the OpenAPI document. Run it after a
+// change of the API, when OPENAPI_BASELINE=write has written tests/golden/openapi-baseline.json:
 //
 //   bun run sdk
 import { readFileSync, writeFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { writeTypescript } from "./sdk/typescript.ts";
 
 const ROOT = join(import.meta.dir, "..");
 
-/** Returns the generated files by their path below the root of the project. */
+/** Returns the generated files by their paths below the root of the project. */
 export function generatedFiles(document: Readonly<Record<string, unknown>>): Map<string, string> {
   const api = readPartnerApi(document);
   return new Map([

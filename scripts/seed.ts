@@ -1,10 +1,10 @@
-// `bun run seed`: fills an empty database with demo data. The server's settings name the database and the master key.
+// `bun run seed` fills an empty database with demo data. The server's settings contain the database and the master key.
 import { join, resolve } from "node:path";
 
 import { connect } from "../db/client.ts";
 import { causeOf } from "../db/errors.ts";
 import { ConfigError, EXIT_CONFIG, readConfig } from "../src/lib/config.ts";
-import { createSecretBox } from "../src/lib/secret-box.ts";
+import { createSecretBox } from "../src/lib/secrets.ts";
 import { seedDemo } from "./demo/seed/seed-demo.ts";
 
 async function main(): Promise<void> {
@@ -27,7 +27,7 @@ async function main(): Promise<void> {
     console.log(
       created
         ? `Demo data written; see ${target}.`
-        : "The database holds data already; nothing was changed.",
+        : "The database already has data; nothing was changed.",
     );
   } finally {
     await db.close();

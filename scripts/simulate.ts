@@ -1,4 +1,4 @@
-// Simulates the dispatcher under a virtual clock, from seeds: `bun run simulate --seeds 10000`.
+// `bun run simulate --seeds 10000` simulates the dispatcher with a virtual clock. Each seed is a reproducible run.
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 
@@ -55,8 +55,8 @@ function range(): SeedRange {
 }
 
 /**
- * Injects the fault, if one is named. It must be active before the dispatcher is imported, so this file imports the
- * dispatcher dynamically.
+ * Injects a fault if an option names one. The fault must be active before the dispatcher is imported, so this file
+ * imports the dispatcher dynamically.
  */
 async function prepare(): Promise<void> {
   if (values.inject !== undefined) await inject(findInjectedFault(values.inject));
@@ -68,7 +68,7 @@ async function simulateHere(): Promise<number> {
   watchRejections();
   const parent = process.ppid;
   await runSeeds(range(), (tally) => {
-    // Nobody waits for the result once the command was killed.
+    // If the parent was killed, nothing reads the result.
     if (process.ppid !== parent) process.exit(1);
     process.stdout.write(`${JSON.stringify(tally)}\n`);
   });
@@ -129,7 +129,7 @@ function describe({ seeds, virtualMs, faults, posts }: Total, startedMs: number)
   return `${seeds} seeds, ${(seeds / seconds).toFixed(0)} a second; ${hours} virtual hours, ${faults} faults, ${posts} POSTs`;
 }
 
-/** Checks that the simulation finds every injected fault, through an invariant that the fault breaks. */
+/** Checks that the simulation finds every injected fault by an invariant that the fault violates. */
 async function searchAll(): Promise<number> {
   let missed = 0;
   for (const injected of INJECTED_FAULTS) {
@@ -148,7 +148,7 @@ async function searchAll(): Promise<number> {
   return missed === 0 ? 0 : 1;
 }
 
-/** Starts the search at a seed that is known to show the fault, so that it is short. */
+/** Starts the search at a seed that is known to reveal the fault, so that it takes little time. */
 async function search({
   name,
   seed,

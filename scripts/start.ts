@@ -1,5 +1,5 @@
-// The start command: `npx -y bun@1.4.4 scripts/start.ts` (with Bun installed: `bun start`). It statically imports
-// only built-ins, because it installs the dependencies of a fresh clone first.
+// The start command: `npx -y bun@1.4.4 scripts/start.ts`, or `bun start` if Bun is installed. It statically imports
+// only built-in modules, because it first installs the dependencies of a fresh clone.
 import { ownBunError } from "../src/lib/version.ts";
 import { ensureInstalled } from "./install/install.ts";
 

@@ -1,9 +1,10 @@
 // The test command: `npx -y bun@1.4.4 scripts/test.ts [file filters] [-t name] [flags of bun test]`. It starts the
-// stores (`TEST_POSTGRES=15` to 18 selects the PostgreSQL version, default 18), creates one migrated template
-// database, and runs the test files in parallel. `TEST_POSTGRES_DEFAULTS=hostile` gives all databases the defaults of
-// another program, and `TEST_POOLER=pgbouncer` puts PgBouncer before them (scripts/demo/stores/test-ground.ts). Tests whose needs (scripts/needs.ts) the machine lacks are skipped;
-// with `NO_SKIPS=1` a skipped test is a failure. It statically imports only built-ins, because the dependencies may
-// not be installed yet.
+// stores, creates one migrated template database, and runs the test files in parallel. `TEST_POSTGRES=15` to 18 selects
+// the PostgreSQL version (18 by default). `TEST_POSTGRES_DEFAULTS=hostile` gives all databases the defaults of another
+// program, and `TEST_POOLER=pgbouncer` puts PgBouncer in front of them (scripts/demo/stores/test-ground.ts).
+//
+// Tests whose needs (scripts/needs.ts) the machine does not meet are skipped; with `NO_SKIPS=1` a skipped test counts
+// as failed. This file statically imports only built-in modules, because the dependencies may not be installed yet.
 import { type ChildProcess, spawn } from "node:child_process";
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
@@ -13,7 +14,9 @@ import { ROOT, ensureInstalled } from "./install/install.ts";
 import { installing, linkPrograms, NEED_NAMES, OPTIONAL } from "./needs.ts";
 
 const FOLDERS = ["tests/unit", "tests/integration", "tests/conformance", "tests/attack"];
-/** The files of this folder run one after another, because they load the machine and kill stores, processes and machines. */
+/**
+ * The files of this folder run one after another, because they put load on the machine and kill stores and processes.
+ */
 const ONE_BY_ONE = "tests/operations";
 // Flags whose next argument is their value and not a file filter.
 const FLAGS_WITH_VALUE = [
@@ -24,9 +27,9 @@ const FLAGS_WITH_VALUE = [
   "--seed",
   "--preload",
 ];
-/** Ends only a test that hangs. It is long enough for a loaded machine, because no test asserts durations. */
+/** Time limit in ms for a test that hangs. It is long enough for a busy machine, because no test asserts durations. */
 const TEST_TIMEOUT_MS = 180_000;
-/** The most lines of the output of a failed test that are printed again at the end. */
+/** Maximum number of output lines of a failed test that are printed again at the end. */
 const MOST_LINES = 60;
 
 interface Totals {
@@ -45,7 +48,8 @@ let interrupted = false;
 
 async function main(): Promise<number> {
   await ensureInstalled("all");
-  // Built once here while the stores start, or each worker would build it while browsers wait for their first page.
+  // The dashboard is built once while the stores start. Otherwise each worker would build it while browsers wait for
+  // their first page.
   const dashboard = hasFilter ? undefined : import("../src/dashboard/assets.ts");
   const built = dashboard?.then(({ builtDashboard }) => builtDashboard());
   const { withTestStores } = await import("./demo/stores/test-stores.ts");
@@ -53,7 +57,7 @@ async function main(): Promise<number> {
     await built;
     if (interrupted) return 1;
     const programs = mkdtempSync(join(tmpdir(), "reviewrelay-programs-"));
-    // Some tests start programs as another user.
+    // Some tests start programs as another user, who must be able to read this folder.
     chmodSync(programs, 0o755);
     try {
       linkPrograms(programs);
@@ -77,12 +81,12 @@ async function runTests(
     process.execPath,
     [
       "test",
-      // Workers keep their modules and compiled code from file to file, which saves a quarter of the CPU time.
+      // Workers keep their modules and compiled code between files, which saves a quarter of the CPU time.
       "--no-isolate",
-      // `--no-orphans` is not set: it would kill the children of killed processes, and some tests observe those.
+      // `--no-orphans` is not set: it would kill the children of killed processes, which some tests observe.
       `--timeout=${TEST_TIMEOUT_MS}`,
       "--preload=./tests/support/needs.ts",
-      // More workers than processors, because many files wait for processes and timers.
+      // There are more workers than processors, because many files wait for processes and timers.
       `--parallel=${given.some((one) => one.startsWith(ONE_BY_ONE)) ? 1 : availableParallelism() + 2}`,
       ...given,
       ...(hasFilter ? [] : FOLDERS),
@@ -93,13 +97,13 @@ async function runTests(
         ...environment,
         PATH: join(programs, "base"),
         TEST_PROGRAMS: programs,
-        // The workers keep all processors busy, so that more threads for garbage collection only cost time.
+        // The workers keep all processors busy, so additional threads for garbage collection would only take time.
         BUN_JSC_numberOfGCMarkers: "1",
-        // Most functions in tests do not run long enough to benefit from the last optimising compiler.
+        // Most functions in tests do not run long enough to benefit from the last tier of the optimising compiler.
         BUN_JSC_useFTLJIT: "0",
-        // Without it, Bun collects garbage every second, which takes a seventh of the CPU time of a worker.
+        // This turns off a collection of garbage every second, which takes a seventh of a worker's CPU time.
         BUN_GC_TIMER_DISABLE: "1",
-        // Memory that is freed is kept for the next file, because to return it and get it again takes time.
+        // Freed memory is kept for the next file, because returning it and allocating it again takes time.
         MIMALLOC_PURGE_DELAY: "-1",
         ...(process.stdout.isTTY && { FORCE_COLOR: "1" }),
       },
@@ -123,7 +127,7 @@ async function runTests(
   return { totals: readTotals(output, status), status };
 }
 
-/** Reads what the tests lacked, each with the files that skipped tests for it, once for each time. */
+/** Reads the unmet needs. Each maps to the files that skipped tests because of it, once per skipped test. */
 function readMissing(programs: string): Map<string, string[]> {
   const list = join(programs, "skipped");
   const files = new Map<string, string[]>();
@@ -135,20 +139,20 @@ function readMissing(programs: string): Map<string, string[]> {
   return files;
 }
 
-/** Lists what the machine lacks, and the command that installs it. */
+/** Lists the unmet needs, and the command that installs them. */
 function listMissing(missing: ReadonlyMap<string, readonly string[]>): string {
   const lines = [...missing].map(([need, files]) => `  ${need}: ${[...new Set(files)].join(", ")}`);
   const names = NEED_NAMES.filter((name) => missing.has(name));
   return [
-    "\nTests were skipped, because this machine lacks",
+    "\nTests were skipped because this machine lacks",
     ...lines,
     ...(names.length > 0 ? ["This installs it on Debian, as root:", ...installing(names)] : []),
   ].join("\n");
 }
 
 /**
- * Counts skipped tests as failed, except one for each time that an optional registry was missing. What else is missing
- * fails, too, because a file may leave tests out that are not even counted as skipped.
+ * Counts skipped tests as failed, except one for each time that an optional registry was missing. Any other unmet need
+ * also counts as a failure, because a file may omit tests that are not even counted as skipped.
  */
 function forbidSkips(totals: Totals, missing: ReadonlyMap<string, readonly string[]>): void {
   const allowed = [...OPTIONAL].flatMap((need) => missing.get(need) ?? []).length;
@@ -158,12 +162,12 @@ function forbidSkips(totals: Totals, missing: ReadonlyMap<string, readonly strin
   totals.skipped = Math.max(totals.skipped - forbidden, 0);
 }
 
-/** Collects the output of the failed tests, so that the end of a long output shows their errors. */
+/** Collects the output of failed tests, so that their errors are at the end of a long output. */
 function failures(output: string): string {
   const failed: string[] = [];
   let printed: string[] = [];
   for (const line of Bun.stripANSI(output).split("\n")) {
-    // The totals follow, and with them the names of all failed tests.
+    // The totals follow this line, with the names of all failed tests.
     if (/^\d+ tests? (failed|skipped):$/.test(line)) break;
     printed.push(line);
     if (/^(\(fail\)|✗) /.test(line)) failed.push(...printed.slice(-MOST_LINES));
@@ -195,7 +199,7 @@ function readTotals(output: string, status: number): Totals {
   const failed = count("fail");
   return {
     passed: count("pass"),
-    // An error outside any test, or a crashed runner, counts as a failure.
+    // An error outside of any test, or a crashed runner, counts as a failure.
     failed: failed === 0 && status !== 0 && count("pass") > 0 ? 1 : failed,
     skipped: count("skip") + count("todo"),
   };

@@ -1,6 +1,6 @@
-// Follows one review through a running demo, step by step: `npx -y bun@1.4.4 scripts/try.ts`. It logs in, subscribes
-// a local receiver, reports a review as a review site would, shows the delivery that arrives, checks its signature,
-// and deletes the subscription.
+// `npx -y bun@1.4.4 scripts/try.ts` follows one review through a running demo, step by step. It logs in, subscribes a
+// local receiver, reports a review as a review site would, shows the delivery, verifies its signature, and deletes the
+// subscription.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -9,7 +9,7 @@ import { hmac, signedReview } from "./demo/signed-review.ts";
 
 const START_FIRST = "start the demo first (npx -y bun@1.4.4 scripts/start.ts) and leave it running";
 const ARRIVES_WITHIN_MS = 10_000;
-/** Only a create can be answered with this status here (contract 6.2). */
+/** Here only the creation of a subscription can be answered with this status (contract 6.2). */
 const SLOT_TAKEN = 409;
 
 const demo = readDemo();
@@ -39,11 +39,9 @@ async function tryOut(): Promise<void> {
   await reportReview(owner.partner_id);
   const late = setTimeout(() => {
     const seconds = ARRIVES_WITHIN_MS / 1_000;
-    arrived.reject(
-      new Error(`Nothing arrived within ${seconds} s; look into the dispatcher's log.`),
-    );
+    arrived.reject(new Error(`Nothing arrived within ${seconds} s. Check the dispatcher's log.`));
   }, ARRIVES_WITHIN_MS);
-  // A pending timer would keep the process alive.
+  // A pending timer would keep the process running.
   const { headers, body } = await arrived.promise.finally(() => clearTimeout(late));
   console.log("\n4. The delivery, as your endpoint gets it:\n");
   for (const name of ["X-SVC-Event", "X-SVC-Delivery", "X-SVC-Attempt", "X-SVC-Signature"])
@@ -59,7 +57,7 @@ async function tryOut(): Promise<void> {
 
 async function logIn() {
   const owner = demo.users.find(({ role }) => role === "partner_owner");
-  if (owner === undefined) throw new Error("demo.json names no partner owner.");
+  if (owner === undefined) throw new Error("demo.json has no partner owner.");
   const { email, password } = owner;
   const answer = await call("POST", "/login", { body: JSON.stringify({ email, password }) });
   console.log(`1. POST /login as ${email}: 200, a token for one day.`);
@@ -80,7 +78,7 @@ async function subscribe(partnerId: number | null, token: string): Promise<{ sec
   const id = String(answer["id"]);
   undo = async () => {
     await call("DELETE", `/partner/webhooks/${id}`, { authorization });
-    console.log("\nThe subscription is deleted again: its slot is free for yours.");
+    console.log("\nThe subscription is deleted again, so you can create your own.");
   };
   console.log(
     `2. POST /partner/webhooks for ${wanted.webhook_url}: 201, subscription ${id} of partner ${partnerId}.`,
@@ -92,7 +90,7 @@ async function reportReview(partnerId: number | null): Promise<void> {
   const site = demo.store_review_sites.find((one) => one.partner_id === partnerId);
   const provider = demo.providers.find(({ slug }) => slug === site?.provider);
   if (site === undefined || provider === undefined)
-    throw new Error("demo.json names no review site of the partner.");
+    throw new Error("demo.json has no review site of the partner.");
   const { body, signature } = signedReview(site.id, provider.secret);
   const path = `/providers/${provider.slug}/events`;
   const answer = await call("POST", path, { "x-provider-signature": signature, body });
@@ -109,14 +107,15 @@ async function call(
   const init = { method, headers: { "content-type": "application/json", ...headers } };
   const request = new Request(demo.base_url + path, body === undefined ? init : { ...init, body });
   const response = await fetch(request).catch((error: unknown) => {
-    throw new Error(`Nothing answers at ${demo.server_root}: ${START_FIRST}.`, { cause: error });
+    throw new Error(`No server responds at ${demo.server_root}: ${START_FIRST}.`, { cause: error });
   });
   const text = await response.text();
   if (response.status === SLOT_TAKEN)
     throw new Error(
-      `This partner has a subscription for each event already, and can have one alone: delete it at ${demo.server_root}/dashboard (Webhooks), and try again.`,
+      `This partner already has an immediate subscription, and can have only one: delete it at ${demo.server_root}/dashboard (Webhooks) and try again.`,
     );
-  if (!response.ok) throw new Error(`${method} ${path} was answered ${response.status}: ${text}`);
+  if (!response.ok)
+    throw new Error(`${method} ${path} returned status ${response.status}: ${text}`);
   return text === "" ? {} : JSON.parse(text);
 }
 
@@ -125,7 +124,7 @@ function readDemo(): Demo {
   try {
     return JSON.parse(readFileSync(join(dataDir, "demo.json"), "utf8"));
   } catch {
-    console.error(`There is no demo.json in ${dataDir}: ${START_FIRST}.`);
+    console.error(`${dataDir} has no demo.json: ${START_FIRST}.`);
     return process.exit(1);
   }
 }

@@ -1,6 +1,6 @@
-// Writes tests/vectors with `bun scripts/vectors.ts`: the delivery of every event in both modes, and deliveries that
-// a receiver must reject. They are made with the real envelope and signature from fixed input, so that a second run
-// changes nothing.
+// `bun scripts/vectors.ts` writes tests/vectors: the delivery of every event in both modes, and deliveries that a
+// receiver must reject. The real envelope and signature code creates them from fixed input, so a second run changes
+// nothing.
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
@@ -18,15 +18,15 @@ import {
 import { reasonOf } from "../src/intake/provider-model.ts";
 import type { Metadata } from "../src/reviews/events.ts";
 
-/** A delivery, and whether a receiver may trust it. */
+/** A delivery, and whether a receiver may accept it. */
 export interface Vector {
   readonly name: string;
   readonly valid: boolean;
-  /** Why a receiver must not trust it. */
+  /** The reason why a receiver must reject it. */
   readonly reason?: string;
   readonly secret: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** The exact text; its UTF-8 bytes are signed. */
+  /** The exact text. Its UTF-8 bytes are signed. */
   readonly body: string;
 }
 
@@ -172,7 +172,7 @@ function goodVectors(mode: PayloadMode): Vector[] {
   }));
 }
 
-/** Deliveries that each differ from a good one in one way. */
+/** Returns deliveries each of which differs from a valid one in one way. */
 function badVectors(): Vector[] {
   const good = { valid: false, secret: SECRET, ...delivery("review_received", "full") };
   const signature = good.headers["X-SVC-Signature"] ?? "";
@@ -223,7 +223,10 @@ function badVectors(): Vector[] {
   ];
 }
 
-/** Deliveries during the grace period of a rotation: a receiver with the former secret checks the other header. */
+/**
+ * Returns deliveries during the grace period of a rotation: a receiver with the previous secret verifies the other
+ * header.
+ */
 function graceVectors(): Vector[] {
   const { headers, body } = delivery("review_received", "full", OTHER_SECRET);
   const previous = headers["X-SVC-Signature-Previous"] ?? "";
@@ -239,7 +242,10 @@ function graceVectors(): Vector[] {
   ];
 }
 
-/** Path below tests/vectors → content. Two folders hold the events by payload mode, the third signatures. */
+/**
+ * Returns the content of files by their paths below tests/vectors. Two folders contain the events by payload mode, and
+ * the third one signatures.
+ */
 export function vectorFiles(): Map<string, string> {
   const folders: Readonly<Record<string, readonly Vector[]>> = {
     full: goodVectors("full"),
@@ -253,7 +259,7 @@ export function vectorFiles(): Map<string, string> {
   );
 }
 
-/** Returns the bodies that the events guide shows. */
+/** Returns the bodies that the guide about events shows. */
 export function eventExamples(): string {
   const bodies = CATALOG.map(({ value }) => [
     value,

@@ -7,27 +7,28 @@ import { dashboardSite } from "./dashboard/site.ts";
 import { docPages } from "./docs/pages.ts";
 import { accessLog, cors, edge, refuseOtherMethods, trustAnswers } from "./http/edge.ts";
 import { servedFiles } from "./http/files.ts";
-import { securityTxt } from "./http/security-txt.ts";
 import { answerCounter, type Answered, type CountRequest, health } from "./http/metrics.ts";
 import { apiDescription, apiDocument } from "./http/openapi/description.ts";
 import type { RateLimiter } from "./http/rate-limit.ts";
+import { addMs, type Clock, isoInstant } from "./lib/clock.ts";
+import type { Config } from "./lib/config.ts";
 import { type Checks, readinessOf } from "./lib/readiness.ts";
-import { wellKnown } from "./oauth/well-known.ts";
 import { OAUTH_ERRORS } from "./oauth/oauth-error.ts";
+import { wellKnown } from "./oauth/well-known.ts";
 import { framedBy } from "./portal/actions.ts";
-import { AUTHORIZE_RETURN } from "./sso/places.ts";
 import { SSO_LEGS } from "./sso/routes.ts";
+import { AUTHORIZE_RETURN } from "./sso/urls.ts";
 import { describeEvents } from "./webhooks/event-description.ts";
 
 export interface AppDeps extends ApiDeps {
   /** The checks behind the readiness probe `/readyz`. */
   readonly checks: Checks;
   /**
-   * Returns by how many ms this machine's clock is ahead of PostgreSQL's clock; absent if the clocks are not
+   * Returns the time in ms by which this machine's clock is ahead of PostgreSQL's; absent if the clocks are not
    * compared.
    */
   readonly clockSkewMs?: () => number;
-  /** Returns whether the process has begun to stop; absent in tests. */
+  /** Returns whether the process has received the signal to stop; absent in tests. */
   readonly isDraining?: () => boolean;
   /** The rate limiter; absent with `RATE_LIMITS=off`. */
   readonly limiter?: RateLimiter | undefined;
@@ -35,7 +36,7 @@ export interface AppDeps extends ApiDeps {
   readonly countRequest?: CountRequest;
 }
 
-/** Paths at which a GET has an effect, so they do not support HEAD (contract 2.6). */
+/** Paths where a GET request changes data, so they do not support HEAD (contract 2.6). */
 const GET_HAS_EFFECT = new Set([...SIGN_OUT_PATHS, ...SSO_LEGS, AUTHORIZE_RETURN]);
 
 /** Paths that apps in a browser may call from any origin (contract 2.11). */
@@ -46,20 +47,20 @@ const OPEN_PATHS: ReadonlySet<string> = new Set([
   "/.well-known/oauth-authorization-server",
 ]);
 
-/** Builds the whole API process as one Elysia instance: checks for every request, the API, documents and pages. */
+/** Builds the whole API process as one Elysia instance: the edge, the API, documents and pages. */
 export function createApp(deps: AppDeps): AnyElysia {
   const { clock, config, countRequest = () => {}, limiter, log, traces } = deps;
   const { serverRoot, trustedProxies } = config;
   const count = answerCounter(clock, countRequest);
-  const tell = config.accessLog ? accessLog(clock, log) : () => {};
-  const answered: Answered = (...answer) => {
-    count(...answer);
-    tell(...answer);
-    traces?.answered(...answer);
+  const logAccess = config.accessLog ? accessLog(clock, log) : () => {};
+  const answered: Answered = (one, status) => {
+    count(one, status);
+    logAccess(one, status);
+    traces?.answered(one.request, one.route, status);
   };
   const { isDraining = () => false } = deps;
-  // `standardHostname` is off, because this option of Elysia skips the first characters of the URL when it looks for
-  // the path, which fails for a short `Host`, such as that of a container.
+  // `standardHostname` is off: with this option Elysia skips the first characters of the URL when it looks for the
+  // path, which fails for a short `Host`, such as that of a container.
   const app: AnyElysia = new Elysia({ normalize: false, handler: { standardHostname: false } });
   const describe = apiDocument(app, {
     serverRoot,
@@ -68,8 +69,8 @@ export function createApp(deps: AppDeps): AnyElysia {
   });
   app
     .onRequest(({ set }) => {
-      // While the process drains, each response closes its connection. Clients with kept connections, such as
-      // proxies, then open the next one to another process.
+      // While the process drains, each response closes its connection. So clients that keep connections, such as
+      // proxies, open the next one to another process.
       if (isDraining()) set.headers["connection"] = "close";
     })
     .use(
@@ -97,4 +98,37 @@ export function createApp(deps: AppDeps): AnyElysia {
   trustAnswers(app);
   refuseOtherMethods(app, GET_HAS_EFFECT);
   return app;
+}
+
+/** Time in ms after which a copy of `security.txt` expires. RFC 9116 recommends less than a year. */
+const LIFE_MS = 180 * 86_400_000;
+
+interface SecurityTxtDeps {
+  readonly clock: Clock;
+  readonly config: Pick<Config, "securityTxt" | "serverRoot">;
+}
+
+/**
+ * Serves `/.well-known/security.txt` (RFC 9116), which says where to report a vulnerability. Responds with 404 if no
+ * contact is configured.
+ */
+function securityTxt({ clock, config: { securityTxt: settings, serverRoot } }: SecurityTxtDeps) {
+  const app = new Elysia();
+  if (settings === undefined) return app;
+  const { contacts, policy } = settings;
+  const path = "/.well-known/security.txt";
+  return app.get(
+    path,
+    () => {
+      const fields = [
+        ...contacts.map((one) => `Contact: ${one}`),
+        `Expires: ${isoInstant(addMs(clock.now(), LIFE_MS))}`,
+        `Canonical: ${serverRoot}${path}`,
+        ...(policy === undefined ? [] : [`Policy: ${policy}`]),
+      ];
+      const headers = { "Content-Type": "text/plain; charset=utf-8" };
+      return new Response(`${fields.join("\n")}\n`, { headers });
+    },
+    { detail: { hide: true } },
+  );
 }

@@ -15,28 +15,29 @@ import { webhookSubscriptions } from "../db/schema/webhooks.ts";
 import type { Clock } from "./lib/clock.ts";
 import { EXIT_CONFIG } from "./lib/config.ts";
 import { errorFields, type Log } from "./lib/log.ts";
-import type { SecretBox } from "./lib/secret-box.ts";
+import type { SecretBox } from "./lib/secrets.ts";
 
-/** A database column whose values are encrypted (sealed) with the master key. */
+/** A database column whose values are sealed with the master key. */
 export interface SealedColumn {
   readonly sealed: PgColumn;
-  /** The first part of the associated data. The row's values of the columns `owner`, if any, and `key` follow it. */
+  /**
+   * The first part of the associated data. The row's values of the columns `owner`, if there is one, and `key` follow
+   * it.
+   */
   readonly word: string;
   readonly owner?: PgColumn;
   /** A text column that is unique in the table. */
   readonly key: PgColumn;
-  /**
-   * A condition that every row with an encrypted value meets; with this condition the check can use a partial index.
-   */
+  /** A condition that every row with a sealed value meets. With it, the check can use a partial index. */
   readonly where?: SQL;
 }
 
-/** Lists the columns whose values are part of the associated data. */
+/** Returns the columns whose values are part of the associated data. */
 export function boundBy({ owner, key }: SealedColumn): PgColumn[] {
   return owner === undefined ? [key] : [owner, key];
 }
 
-/** Returns the associated data with which a value of this row was encrypted. */
+/** Returns the associated data with which a value of this row was sealed. */
 export function associatedDataOf(
   column: SealedColumn,
   row: Readonly<Record<string, unknown>>,
@@ -45,8 +46,8 @@ export function associatedDataOf(
 }
 
 /**
- * Returns the associated data of a webhook secret. An encrypted secret that is copied to another subscription or
- * tenant cannot be decrypted (contract 6.6).
+ * Returns the associated data of a webhook secret. A sealed secret that is copied to another subscription or tenant
+ * cannot be opened (contract 6.6).
  */
 export function webhookSecretAssociatedData(partnerId: number, subscriptionId: string): string {
   return `webhook:${partnerId}:${subscriptionId}`;
@@ -59,8 +60,8 @@ const webhookSecret = {
 };
 
 /**
- * Every encrypted column of the schema, with the associated data that the encrypting code uses. A test compares the
- * list with the schema and decrypts a value of each column.
+ * Every sealed column of the schema, with the associated data that the sealing code uses. A test compares the list with
+ * the schema and opens a value of each column.
  */
 export const SEALED_COLUMNS: readonly SealedColumn[] = [
   { sealed: webhookSubscriptions.sealedSecret, ...webhookSecret },
@@ -115,20 +116,20 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
 ];
 
 export const MASTER_KEY_REMEDY =
-  "Set MASTER_KEY (or MASTER_KEY_FILE) to the key of this database; while it changes, the old one as MASTER_KEY_PREVIOUS.";
+  "Set MASTER_KEY (or MASTER_KEY_FILE) to the key of this database. During a rotation, set the old key as MASTER_KEY_PREVIOUS.";
 
 /** Interval in ms at which a process renews its row in `processes`. */
 const PUBLISH_MS = 20_000;
-/** The shortest pause in ms between two checks of the encrypted columns. */
+/** Minimum pause in ms between two checks of the sealed columns. */
 const CHECK_MS = 5_000;
 /**
- * Pause after a check of the encrypted columns, as a multiple of the check's duration, so that checks take 2 % of the
+ * Pause after a check of the sealed columns, as a multiple of the check's duration. With it, checks take 2 % of the
  * time.
  */
 const CHECK_PAUSES = 50;
-/** Time in seconds after which a process that has not renewed its row in `processes` is considered ended. */
+/** Time in s after which a process that has not renewed its row in `processes` counts as ended. */
 const EXPIRY_S = 60;
-/** The longest wait in ms for the database when a process stops. */
+/** Maximum time in ms that a stopping process waits for the database. */
 const CLOSE_MS = 1_000;
 
 const NOW = sql`now()`;
@@ -143,8 +144,8 @@ interface WatchDeps {
 }
 
 /**
- * Publishes the ids of this process' master keys for `rotate-master`, and checks that these keys decrypt all stored
- * values. As long as they do not, the process is not ready: it cannot verify providers, sign deliveries or show
+ * Publishes the ids of this process' master keys for `rotate-master`, and checks that these keys open all stored
+ * values. If they do not, the process is not ready, because it cannot verify requests of providers, sign POSTs or show
  * secrets.
  */
 export class MasterKeyWatch {
@@ -159,9 +160,9 @@ export class MasterKeyWatch {
   }
 
   /**
-   * Ends the process if its master keys do not decrypt the stored values, because a restart cannot help. The ids of
-   * the keys are published first, so that this process and a `rotate-master` that runs at the same time cannot miss
-   * each other. Rows of ended processes are removed. The method may be called again after an error.
+   * Ends the process if its master keys do not open the stored values, because a restart does not help. The ids of the
+   * keys are published first, so that this process and a concurrent `rotate-master` see each other. Rows of ended
+   * processes are deleted. The method may be called again after an error.
    */
   async begin(): Promise<void> {
     const { db, box } = this.#deps;
@@ -180,7 +181,7 @@ export class MasterKeyWatch {
     void this.#repeat(CHECK_MS, CHECK_PAUSES, () => this.#check());
   }
 
-  /** Rejects as long as a stored value is encrypted with a key that this process lacks. */
+  /** Rejects as long as a stored value is sealed with a key that this process does not have. */
   async check(): Promise<void> {
     if (this.#keyError !== undefined) throw new Error(this.#keyError);
   }
@@ -227,8 +228,8 @@ export class MasterKeyWatch {
 }
 
 /**
- * Lists the running API and dispatcher processes with the ids of their master keys. The first id is that of the key
- * that encrypts.
+ * Returns the running API and dispatcher processes with the ids of their master keys. The first id is that of the key
+ * that seals.
  */
 export function runningProcesses(db: Db) {
   const { role, host, pid, masterKeys, seenAt } = processes;
@@ -243,7 +244,7 @@ export function runningProcesses(db: Db) {
 export type RunningProcess = Awaited<ReturnType<typeof runningProcesses>>[number];
 
 /**
- * Returns an error message that names the missing master key; undefined if the available keys decrypt every encrypted
+ * Returns an error message about a missing master key; undefined if the available keys open the values of every sealed
  * column.
  */
 export async function masterKeyError(db: Db, box: SecretBox): Promise<string | undefined> {

@@ -16,20 +16,23 @@ import {
   unsuitableRedis,
 } from "./lib/lifecycle.ts";
 import { createLog } from "./lib/log.ts";
-import { createProcessMetrics, serveOperations } from "./lib/metrics-server.ts";
+import { createProcessMetrics, serveOperations } from "./lib/metrics.ts";
 import { PostgresClock } from "./lib/postgres-clock.ts";
 import { readinessOf } from "./lib/readiness.ts";
 import { openRedis } from "./lib/redis.ts";
-import { createSecretBox } from "./lib/secret-box.ts";
+import { createSecretBox } from "./lib/secrets.ts";
 import { MasterKeyWatch } from "./master-key.ts";
 import { probeRedis, refuseCluster } from "./outbox/schedule.ts";
 
-// The parts of the start that the API and the dispatcher share. A fault of the settings or of the stores ends the
+// The steps of the start that the API and the dispatcher share. An error in the settings, PostgreSQL or Redis ends the
 // process with a message for the operator.
 
 export type ProcessBase = ReturnType<typeof beginProcess>;
 
-/** Reads the settings and creates the log, the figures of the pools and the secret box, which need no store. */
+/**
+ * Reads the settings, and creates the log, the metrics of the connection pools and the secret box. PostgreSQL and Redis
+ * are not needed.
+ */
 export function beginProcess(role: "api" | "dispatcher") {
   exitIfFaulty(driverError());
   const config = configOrExit();
@@ -46,7 +49,9 @@ interface PoolOptions {
   readonly isPipelined?: boolean;
 }
 
-/** Returns a function that opens a connection pool of the process by its name, with its size of `sizes` (db/pools.ts). */
+/**
+ * Returns a function that opens a connection pool by its name. `sizes` contains the size of each pool (db/pools.ts).
+ */
 export function poolOpener<Name extends string>(
   { config, watches }: ProcessBase,
   sizes: Readonly<Record<Name, number>>,
@@ -61,7 +66,7 @@ export function poolOpener<Name extends string>(
   };
 }
 
-/** Waits for PostgreSQL, checks its schema and the master key, and opens Redis, which may be away. */
+/** Waits for PostgreSQL, checks its schema and the master key, and opens Redis, which may be unreachable. */
 export async function openStores({ role, config, log, box }: ProcessBase, db: RawDb) {
   const masterKeys = new MasterKeyWatch({ db, box, clock: systemClock, log, role });
   const clock = await untilDatabaseAnswers(async () => {

@@ -13,9 +13,11 @@ import {
 
 import { bigid, bigNumber, id, instant, state, timestamps, uniqueWhere } from "./columns.ts";
 
-/** The id that the platform gives a record, unique per kind (contract 10.6). */
+/**
+ * The id that the platform itself uses for the company, store, user or review; unique within its kind (contract 10.6).
+ */
 export const externalId = () => text("external_id");
-/** The time of the last change, which a trigger writes. */
+/** The time of the last change. A trigger sets it. */
 export const updatedAt = () => instant("updated_at").notNull().defaultNow();
 
 export const plans = pgTable("plans", {
@@ -38,7 +40,7 @@ export const companies = pgTable(
     whiteLabelEnabled: boolean("white_label_enabled").notNull().default(false),
     brandName: text("brand_name"),
     whiteLabelDomain: text("white_label_domain").unique("companies_white_label_domain_key"),
-    /** Whether the company's own people need a second factor (contract 4.27). */
+    /** Whether the users of the company itself need a second factor (contract 4.27). */
     requireSecondFactor: boolean("require_second_factor").notNull().default(false),
     externalId: externalId(),
     createdAt: instant("created_at").notNull(),
@@ -74,11 +76,13 @@ export const users = pgTable(
     email: text("email").notNull().unique("users_email_key"),
     /**
      * The normal form of the email (`normalEmail` in src/lib/email.ts), by which users are compared. Null if an earlier
-     * version wrote the email: the normal form is then the email itself, or `completeEmails` is to compute it. A trigger
-     * sets it to null where such a version changes the email.
+     * version wrote the email: the normal form is then either the email itself, or will be computed by
+     * `completeEmails`. A trigger sets it to null when such a version changes the email.
      */
     normalEmail: text("normal_email"),
-    /** Whether another user had the same normal form already. The unique index leaves such users out. */
+    /**
+     * Whether another user already had the same normal form. The unique index distinguishes such users by their ids.
+     */
     sharesEmail: boolean("shares_email").notNull().default(false),
     name: text("name").notNull(),
     role: text("role", {
@@ -93,8 +97,8 @@ export const users = pgTable(
       ],
     }).notNull(),
     /**
-     * The hash of the user's password; null for users without a password, such as those that sign in through an
-     * identity provider only.
+     * The hash of the user's password. Null for users without a password, for example those that sign in only through
+     * an identity provider.
      */
     passwordHash: text("password_hash"),
     isActive: boolean("is_active").notNull().default(true),
@@ -102,7 +106,7 @@ export const users = pgTable(
     ...timestamps(),
   },
   (t) => [
-    // Users of one normal form that were there before it was compared are unique by their ids.
+    // Users of earlier versions may share a normal form. The index distinguishes them by their ids.
     uniqueIndex("users_normal_email_key")
       .on(t.normalEmail, sql`(case when shares_email then id else 0 end)`)
       .where(sql`normal_email is not null`),
@@ -111,7 +115,7 @@ export const users = pgTable(
 
 export const userId = (name: string) => integer(name).references(() => users.id);
 
-/** The stores that a location user has access to. */
+/** The stores to which a location user has access. */
 export const userStores = pgTable(
   "user_stores",
   {
@@ -122,17 +126,20 @@ export const userStores = pgTable(
 );
 
 /**
- * A service of the platform (contract 10.7). It is a user of the platform without a password, whose role is `service`, so
- * that its tokens and its rows in the audit log are like those of any user.
+ * A service of the platform (contract 10.7). It is a user of the platform without a password and with the role
+ * `service`, so its tokens and its rows in the audit log are like those of any user.
  */
 export const services = pgTable("services", {
   id: userId("id").primaryKey(),
   scopes: text("scopes").array().notNull(),
-  /** The partners for which the service acts; null for all. */
+  /** The partners for which the service acts; null if it acts for all partners. */
   partnerIds: integer("partner_ids").array(),
 });
 
-/** The ids that services gave to their actions, for ever; an action with a known id is not taken again. */
+/**
+ * The ids that services gave to their actions. They are stored forever, and an action with a known id is not recorded
+ * again.
+ */
 export const serviceActions = pgTable(
   "service_actions",
   {
@@ -144,9 +151,9 @@ export const serviceActions = pgTable(
 );
 
 /**
- * Actions that services of the platform insert in transactions of their own (contract 9.8): `insert into inbox
- * (service_id, action)`. A trigger sets the other columns. An action that is inserted after another was committed has the
- * higher position.
+ * Actions that services of the platform insert in their own transactions (contract 9.8): `insert into inbox
+ * (service_id, action)`. A trigger sets the other columns. If an action was committed before another was inserted, it
+ * has the lower position.
  */
 export const inbox = pgTable(
   "inbox",
@@ -154,7 +161,7 @@ export const inbox = pgTable(
     position: bigNumber("position").primaryKey(),
     serviceId: integer("service_id").notNull(),
     action: jsonb("action").notNull(),
-    /** The partner of the review or the connection that the action names; 0 if there is none. */
+    /** The partner of the review or connection that the action refers to; 0 if there is none. */
     partnerId: integer("partner_id").notNull(),
     state: state("waiting", "rejected"),
     /** The reasons of a rejection by field. */
@@ -164,20 +171,26 @@ export const inbox = pgTable(
   (t) => [index("inbox_state").on(t.state, t.partnerId, t.position)],
 );
 
-/** The progress of imports (contract 10.9), so that an interrupted one continues. */
+/** The progress of imports (contract 10.9), so that an interrupted import can continue. */
 export const imports = pgTable("imports", {
   file: text("file").primaryKey(),
-  /** The bytes of the file up to the last committed line, their lines and their SHA-256. */
+  /**
+   * The number of bytes of the file up to the last committed line, the number of these lines, and the SHA-256 of these
+   * bytes.
+   */
   bytes: bigNumber("bytes").notNull(),
   lines: bigNumber("lines").notNull(),
   digest: text("digest").notNull(),
-  /** The number of lines of each kind by what became of them. */
+  /** The numbers of lines by kind of record and by result. */
   counts: jsonb("counts").$type<ImportCounts>().notNull(),
   startedAt: instant("started_at").notNull(),
   finishedAt: instant("finished_at"),
 });
 
-/** By kind of record: the lines that made one, that found it there, and that were refused. */
+/**
+ * The numbers of lines by kind of record (contract 10.9): lines that created a record, that found it already present,
+ * and that were rejected.
+ */
 export type ImportCounts = Record<string, { created: number; present: number; faulty: number }>;
 
 export const auditLog = pgTable("audit_log", {
@@ -193,23 +206,31 @@ export const auditLog = pgTable("audit_log", {
   details: jsonb("details").$type<Readonly<Record<string, unknown>>>().notNull(),
 });
 
-/** The one address to which the audit log of the platform is sent, and how far it was sent (contract 3.12). */
+/**
+ * The webhook to which the audit log of the platform is sent, and its progress (contract 3.12). The table has one row.
+ */
 export const auditWebhooks = pgTable("audit_webhooks", {
   /** Always `platform`. */
   id: text("id").primaryKey(),
   url: text("url").notNull(),
   sealedSecret: text("sealed_secret").notNull(),
-  /** Grows with each change of the settings, so that a POST under former settings moves nothing. */
+  /**
+   * Incremented with each change of the settings, so that the result of a POST with older settings does not change the
+   * position.
+   */
   version: integer("version").notNull(),
-  /** The id of the last row that was accepted. */
+  /** The id of the last audit row that the receiver has accepted. */
   afterId: bigNumber("after_id").notNull(),
-  /** The number of failed POSTs since the last accepted one, with the last failure; 0 and null without. */
+  /**
+   * The number of failed POSTs since the last accepted one, and the error and time of the last failure; 0 and null
+   * without one.
+   */
   failures: integer("failures").notNull().default(0),
   lastError: text("last_error"),
   failedAt: instant("failed_at"),
   nextAt: instant("next_at").notNull(),
   deliveredAt: instant("delivered_at"),
-  /** The number of rows that retention removed before they were accepted. */
+  /** The number of rows that retention has deleted before they were accepted. */
   lostRows: bigNumber("lost_rows").notNull().default(0),
   ...timestamps(),
 });

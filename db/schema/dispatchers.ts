@@ -2,7 +2,7 @@ import { boolean, integer, jsonb, pgTable, smallint, text } from "drizzle-orm/pg
 
 import { bigNumber, bytewise, instant } from "./columns.ts";
 
-/** A lane as it is stored (src/outbox/quarantined-lane.ts). */
+/** A quarantined lane in its stored form (src/outbox/quarantined-lane.ts). */
 interface QuarantinedLane {
   readonly subscription_id: string;
   readonly reason:
@@ -18,30 +18,32 @@ interface QuarantinedLane {
 }
 
 /**
- * The leases of dispatchers. A lease lives while its process renews it. Each renewal increases `renewed_at` even if
- * the clock of the database does not advance. Other dispatchers only see that the value changed, and measure the time
+ * The leases of dispatchers. A lease is live while its process renews it. Each renewal increases `renewed_at`, even if
+ * the database clock does not advance. Other dispatchers only observe that the value changed, and measure the time
  * since then with their own clocks.
  *
- * The dispatcher that expires a lease deletes the row. Every write of a dispatcher first locks its own row, so a
- * process that was declared dead cannot write any more.
+ * The dispatcher that expires a lease deletes its row. Every write of a dispatcher first locks the dispatcher's own
+ * row. So a dispatcher whose lease was expired cannot write any more.
  */
 export const dispatchers = pgTable("dispatchers", {
   id: bytewise("id").primaryKey(),
   startedAt: instant("started_at").notNull(),
   renewedAt: instant("renewed_at").notNull(),
-  /** The resident memory of the process in MB at its last renewal; null for a version that is older than the column. */
+  /**
+   * The resident memory of the process in MB at its last renewal; null for an older version, which does not report it.
+   */
   memoryMb: integer("memory_mb"),
   /**
-   * The part of our own that keeps the dispatcher from reaching receivers (dispatcher/http/failure.ts), and since when;
-   * null without an outage (contract 7.8).
+   * The component of the operator's own network that prevents the dispatcher from reaching receivers
+   * (dispatcher/http/failure.ts), and the start of this outage. Null without an outage (contract 7.8).
    */
   outage: text("outage"),
   outageSince: instant("outage_since"),
-  /** The lanes that stand still for a reason on our side, at the last renewal (contract 10.4). */
+  /** The lanes that were quarantined at the last renewal, because of a failure of this service (contract 10.4). */
   quarantined: jsonb("quarantined").$type<readonly QuarantinedLane[]>().notNull().default([]),
 });
 
-/** The 64 shards of all subscriptions, each with the dispatcher that holds it. A migration inserts the rows. */
+/** The 64 shards of all subscriptions, each with the dispatcher that holds it. A migration has inserted the rows. */
 export const shards = pgTable("shards", {
   id: smallint("id").primaryKey(),
   dispatcherId: bytewise("dispatcher_id").references(() => dispatchers.id, {
@@ -50,39 +52,39 @@ export const shards = pgTable("shards", {
   /** The number of claims of the shard; each new holder increments it. */
   epoch: bigNumber("epoch").notNull().default(0),
   /**
-   * Set if the lease of the holder was expired: the holder may have sent the first entries of its lanes without a
-   * record. Cleared when a later holder has repeated these entries and releases the shard cleanly.
+   * Set if the lease of the holder was expired: the holder may have sent the first entries of its lanes without storing
+   * the attempts. Cleared when a later holder has sent these entries again and releases the shard cleanly.
    */
   unclean: boolean("unclean").notNull().default(false),
 });
 
 /**
- * The jobs of the maintenance loop (dispatcher/maintenance/loop.ts): the last run of each, and the process that runs
- * it now. A migration inserts the row of a job. A job that is turned off by a setting has a row too.
+ * The jobs of the maintenance loop (dispatcher/maintenance/loop.ts): the last run of each job, and the process that is
+ * running it. A migration inserts the row of a job. A job that a setting disables has a row, too.
  */
 export const maintenanceJobs = pgTable("maintenance_jobs", {
   name: bytewise("name").primaryKey(),
   nextAt: instant("next_at").notNull(),
-  /** The start of the last run, whether it succeeded or not. */
+  /** The start of the last run, whether or not the run succeeded. */
   beganAt: instant("began_at"),
   succeededAt: instant("succeeded_at"),
   durationMs: integer("duration_ms"),
-  /** The number of rows that the last run has handled, or the current run so far. */
+  /** The number of rows that the last run has processed, or the current run so far. */
   rows: bigNumber("rows").notNull().default(0),
-  /** The position from which the next chunk of an unfinished run continues. */
+  /** The position at which the next chunk of an unfinished run continues. */
   reached: text("reached"),
   /** The number of failed runs since the last success, and the error of the last failed run. */
   failures: integer("failures").notNull().default(0),
   lastError: text("last_error"),
-  /** The process that runs the job. Another process takes over when the lease has expired. */
+  /** The process that runs the job. Another process takes over after the lease has expired. */
   holder: text("holder"),
   leasedUntil: instant("leased_until"),
 });
 
 /**
- * The running APIs and dispatchers with the ids of their master keys, so that `rotate-master` can find a process that
- * would be unable to open anything afterwards. A process renews `seen_at` and deletes its row when it stops; the row
- * of a killed process expires (`src/master-key.ts`). Versions before this table have no rows.
+ * The running APIs and dispatchers with the ids of their master keys. `rotate-master` uses them to find a process that
+ * could not open any secret after the rotation. A process renews `seen_at`, and deletes its row when it stops; the row
+ * of a killed process expires (`src/master-key.ts`). Processes of versions before this table have no rows.
  */
 export const processes = pgTable("processes", {
   id: bytewise("id").primaryKey(),

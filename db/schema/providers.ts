@@ -3,20 +3,20 @@ import { boolean, integer, pgTable, primaryKey, text, unique } from "drizzle-orm
 import { companyId, externalId, storeId, updatedAt } from "./companies.ts";
 import { bytewise, id, instant } from "./columns.ts";
 
-/** A review site with the credentials of its puller; the routes call it a provider. */
+/** A review site with the credentials of its puller. The API calls it a provider. */
 export const reviewSites = pgTable("review_sites", {
   id: id(),
   slug: text("slug").notNull().unique("review_sites_slug_key"),
   name: text("name").notNull(),
   /**
-   * The provider's secret, sealed with the slug as associated data, so that the ciphertext cannot be opened for
-   * another provider.
+   * The provider's secret, sealed with the slug as associated data. The ciphertext cannot be opened for another
+   * provider.
    */
   sealedSecret: text("sealed_secret").notNull(),
-  /** The secret before the last rotation, sealed in the same way; it verifies events until it expires. */
+  /** The secret before the last rotation, sealed in the same way. It is accepted until it expires. */
   sealedPreviousSecret: text("sealed_previous_secret"),
   previousSecretExpiresAt: instant("previous_secret_expires_at"),
-  /** Whether events without a signed timestamp are refused. */
+  /** Whether events without a signed timestamp are rejected. */
   requiresTimestamp: boolean("requires_timestamp").notNull().default(false),
 });
 
@@ -41,8 +41,8 @@ export const storeReviewSites = pgTable(
 );
 
 /**
- * Events of providers that were received. Ids are unique per provider forever (contract 9.1); an event with a known
- * id changes nothing.
+ * The ids of events that providers have reported. They are unique per provider forever (contract 9.1); an event with a
+ * known id changes nothing.
  */
 export const providerEvents = pgTable(
   "provider_events",

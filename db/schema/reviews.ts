@@ -17,7 +17,7 @@ export const reviews = pgTable(
     reviewer: text("reviewer"),
     reviewerEmail: text("reviewer_email"),
     content: text("content").notNull(),
-    /** The profane words that were found last, so that an update announces profanity once per change. */
+    /** The profane words of the current text, so that an update is reported only if they have changed. */
     profanity: text("profanity").array().notNull().default([]),
     reviewedAt: instant("reviewed_at").notNull(),
     ...timestamps(),
@@ -26,8 +26,8 @@ export const reviews = pgTable(
     responseUserId: userId("response_user_id"),
     respondedAt: instant("responded_at"),
     /**
-     * State of the review's flag. open, under_review: the flag is open. Other states: the flag is closed. The
-     * account's flag-status action changes the state.
+     * State of the review's flag. In the states open and under_review the flag is open; in the other states it is
+     * closed. The actions `review_flagged` and `flag_status_changed` change the state.
      */
     flagStatus: text("flag_status", {
       enum: ["open", "under_review", "accepted", "rejected", "withdrawn"],
@@ -36,7 +36,10 @@ export const reviews = pgTable(
     assignedUserId: userId("assigned_user_id"),
     externalId: externalId(),
     isImported: boolean("is_imported").notNull().default(false),
-    /** When the reviewer was erased. Later reports of the site leave the texts of the review empty (contract 10.8). */
+    /**
+     * The time at which the reviewer was erased. Later reports of the site do not fill the texts of the review again
+     * (contract 10.8).
+     */
     erasedAt: instant("erased_at"),
   },
   (t) => [
@@ -50,11 +53,11 @@ export const reviews = pgTable(
 
 /**
  * The history of all events. It is also the log of immediate subscriptions: their entries are the rows with a
- * `sequence`, in its order, after their offset (`outbox_offsets`).
+ * `sequence` after their offset (`outbox_offsets`), in the order of sequence numbers.
  *
- * Actor, review or site, metadata and the other columns make up the body of the webhook. They never change after the
- * insert (contract 7.3), but for an erasure, which replaces what names a person and sets `erased_at` (contract 10.8). The
- * type `json` keeps their text as written.
+ * Actor, review or site, metadata and the other columns form the body of the webhook. They never change after the
+ * insert (contract 7.3), except by an erasure, which replaces everything that identifies a person and sets `erased_at`
+ * (contract 10.8). The type `json` keeps their text unchanged.
  */
 export const reviewHistory = pgTable(
   "review_history",
@@ -75,8 +78,8 @@ export const reviewHistory = pgTable(
     occurredAt: instant("occurred_at").notNull(),
     recordedAt: instant("recorded_at").notNull(),
     /**
-     * The sequence of the event in the log of the partner's immediate subscription, if it receives the event (contract
-     * 7.2).
+     * The sequence number of the event in the log of the partner's immediate subscription; null if the subscription
+     * does not receive the event (contract 7.2).
      */
     sequence: bigNumber("sequence"),
     subscriptionNumber: integer("subscription_number"),
@@ -84,7 +87,7 @@ export const reviewHistory = pgTable(
     isMinimal: boolean("is_minimal"),
     /**
      * The number of sequence numbers directly before this one that never belonged to the log; null for none. A larger
-     * gap in the log reveals that rows were deleted.
+     * gap in the log means that rows were deleted.
      */
     gap: integer("gap"),
     /** Whether the row came from an import (contract 10.9). Such a row was never an event of a subscription. */

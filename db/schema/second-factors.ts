@@ -5,7 +5,7 @@ import { users } from "./companies.ts";
 import { bigNumber, bytes, bytewise, instant, uniqueWhere } from "./columns.ts";
 import { tokenId } from "./tokens.ts";
 
-/** The factors of a user go with the user. */
+/** The id of the user that the row belongs to. Deleting the user deletes the row. */
 const ownerId = () =>
   integer("user_id")
     .notNull()
@@ -21,7 +21,7 @@ export const secondFactors = pgTable(
     name: text("name").notNull(),
     /** The secret of an authenticator app, sealed with the ids of user and factor as associated data. */
     sealedSecret: text("sealed_secret"),
-    /** The time step of the last accepted code of an app; no code of this step or an earlier one is accepted again. */
+    /** The time step of the last accepted code of an app. Codes of this step and of earlier steps are rejected. */
     lastStep: integer("last_step"),
     /** The WebAuthn credential of a passkey: its id in base64url, its COSE key and its signature counter. */
     credentialId: text("credential_id").unique("second_factors_credential_id_key"),
@@ -42,19 +42,22 @@ export const recoveryCodes = pgTable(
 );
 
 /**
- * What a token has begun with second factors, deleted with the token: a sign-in that waits for one (tokens of kind
- * `challenge`), or a factor that is being set up or proved.
+ * The unfinished steps of a token with second factors: a sign-in that waits for a second factor (tokens of kind
+ * `challenge`), or a factor that is being set up or proved. The row is deleted with the token.
  */
 export const secondFactorChallenges = pgTable("second_factor_challenges", {
   jti: tokenId().primaryKey(),
-  /** The way of the sign-in that waits; null for the token of a session. */
+  /** The method of the sign-in that waits; null for the token of a session. */
   method: text("method", { enum: ["login", "password_reset", "authorization_code"] }),
-  /** The number of wrong answers. */
+  /** The number of wrong proofs. */
   tries: smallint("tries").notNull().default(0),
-  /** The challenge of the last WebAuthn options, and when they were fetched. */
+  /** The challenge of the newest WebAuthn options, and the time at which they were fetched. */
   passkeyChallenge: text("passkey_challenge"),
   passkeyAt: instant("passkey_at"),
-  /** The secret of an authenticator app that is being set up, sealed with the jti, and when it was made. */
+  /**
+   * The secret of an authenticator app that is being set up, sealed with the jti, and the time at which it was
+   * generated.
+   */
   sealedSecret: text("sealed_secret"),
   secretAt: instant("secret_at"),
 });

@@ -5,8 +5,9 @@ import { companyId, userId } from "./companies.ts";
 import { bytewise, instant, timestamps, uniqueWhere } from "./columns.ts";
 
 /**
- * Signing keys of tokens. next: published, not used yet. current: signs. retired: published while a live token
- * has its kid. `bun run keys rotate` changes the states; the purge deletes a retired key that no token needs.
+ * Signing keys of tokens. next: published, but not used yet. current: signs. retired: published as long as a live token
+ * has its kid. `bun run keys rotate` changes the states; the maintenance job `credentials` deletes a retired key that
+ * no token needs any more.
  */
 export const signingKeys = pgTable(
   "signing_keys",
@@ -26,7 +27,7 @@ export const signingKeys = pgTable(
 );
 
 export const oauthClients = pgTable("oauth_clients", {
-  /** A UUID, or the id that an imported client had before. */
+  /** A UUID, or the id that an imported client had before the import. */
   clientId: text("client_id").primaryKey(),
   /** The company that owns the client; null for a client of the platform itself. */
   companyId: companyId("company_id"),
@@ -37,11 +38,11 @@ export const oauthClients = pgTable("oauth_clients", {
   redirectUris: text("redirect_uris").array().notNull(),
   scopes: text("scopes").array().notNull(),
   grantTypes: text("grant_types").array().notNull(),
-  /** Whether the code flow needs PKCE. A public client needs it in any case. */
+  /** Whether the code flow requires PKCE. A public client must use it in any case. */
   requirePkce: boolean("require_pkce").notNull().default(false),
   /**
-   * The third-party client that created this client with one of its tokens. Tokens of that creator may change this
-   * client; tokens of other clients may not.
+   * The third-party client whose token created this client. Tokens of that client may change this client; tokens of
+   * other third-party clients may not.
    */
   createdBy: text("created_by").references((): AnyPgColumn => oauthClients.clientId, {
     onDelete: "set null",
@@ -49,7 +50,7 @@ export const oauthClients = pgTable("oauth_clients", {
   ...timestamps(),
 });
 
-/** One row per sign-in; it identifies the family of the tokens that it issued. */
+/** One row per sign-in. It identifies the family of tokens that belong to the sign-in. */
 export const authenticationEvents = pgTable("authentication_events", {
   /** A ULID, so that ids order sign-ins by time. */
   id: bytewise("id").primaryKey(),
@@ -70,7 +71,10 @@ export const authenticationEvents = pgTable("authentication_events", {
   userAgent: text("user_agent"),
   at: instant("at").notNull(),
   logoutTime: instant("logout_time"),
-  /** The last proof of a second factor in this session; the sign-in itself if an identity provider confirmed it. */
+  /**
+   * The time of the last proof of a second factor in this session. After single sign-on this is the time of the
+   * sign-in.
+   */
   factorAt: instant("factor_at"),
 });
 
@@ -124,15 +128,15 @@ export const tokens = pgTable(
   (t) => [uniqueWhere("tokens_one_dashboard_pat", sql`kind = 'dashboard_pat'`, t.userId)],
 );
 
-/** The token that a row belongs to, and with which it is deleted. */
+/** The token that a row belongs to. The row is deleted with the token. */
 export const tokenId = () => bytewise("jti").references(() => tokens.jti, { onDelete: "cascade" });
 
-/** The use of tokens that do not belong to a sign-in; the hundred newest rows of each token are kept. */
+/** The uses of tokens that do not belong to a sign-in. The 100 newest rows of each token are kept. */
 export const tokenUses = pgTable(
   "token_uses",
   {
     jti: tokenId().notNull(),
-    /** Method and path as declared by the route. */
+    /** Method and path as the route declares them. */
     route: text("route").notNull(),
     ip: text("ip").notNull(),
     firstUsedAt: instant("first_used_at").notNull(),
@@ -142,10 +146,11 @@ export const tokenUses = pgTable(
 );
 
 /**
- * The authorization code flow (RFC 6749, 4.1). A row is found by the hash of a secret of the browser or client.
- * - consent: the user has signed in on the service's page and is asked for consent.
+ * The state of an authorization code flow (RFC 6749, 4.1). A row is found by the hash of a secret that the browser or
+ * the client holds.
+ * - consent: the user has signed in at the service's page and is asked for consent.
  * - issued: the secret is the code; the token endpoint redeems it once.
- * - redeemed: kept, so that a replay is detected.
+ * - redeemed: the row is kept, so that a replay is detected.
  */
 export const authorizationCodes = pgTable("authorization_codes", {
   secretHash: bytewise("secret_hash").primaryKey(),
@@ -167,18 +172,18 @@ export const authorizationCodes = pgTable("authorization_codes", {
 /** Origins that may embed a partner's portal in a frame. */
 export const portalSettings = pgTable("portal_settings", {
   partnerId: companyId("partner_id").primaryKey(),
-  /** The partner's key in the addresses of its portal pages. */
+  /** The partner's key in the URLs of its portal pages. */
   key: bytewise("key").notNull().unique("portal_settings_key_key"),
   origins: text("origins").array().notNull(),
 });
 
-/** A link that opens selected pages once. Its row is deleted with the first use, and with the token that created it. */
+/** A link that opens selected pages once. Its row is deleted at the first use, and with the token that created it. */
 export const portalLinks = pgTable("portal_links", {
   codeHash: bytewise("code_hash").primaryKey(),
   jti: tokenId().notNull(),
   scope: text("scope").notNull(),
   pages: text("pages").array().notNull(),
   expiresAt: instant("expires_at").notNull(),
-  /** The partner's owner on whose behalf an operator's link opens the pages; null if the creator acts as themselves. */
+  /** The partner's owner for whom an operator's link acts; null if the link acts for its creator. */
   actsAs: userId("acts_as"),
 });

@@ -1,8 +1,6 @@
 import { addMs } from "../../src/lib/clock.ts";
 
-/**
- * The number of attempts per event and round: one immediately, and one after each of the three delays (contract 7.7).
- */
+/** The number of attempts in a round: one immediately, and one after each of the three delays (contract 7.7). */
 export const ATTEMPTS = 4;
 /** The number of permanent failures in a row that disables a subscription (contract 6.3). */
 export const DISABLE_AFTER_FAILURES = 20;
@@ -54,8 +52,8 @@ export function postponeMs(before: number): number {
 }
 
 /**
- * Returns the first due time of a batch subscription after `now`, on the grid of `intervalMs` that `dueAt` lies on.
- * Missed due times merge into one batch (contract 7.14).
+ * Returns the first due time of a batch subscription after `now`: `dueAt` plus a whole number of intervals. Missed due
+ * times merge into one batch (contract 7.14).
  */
 export function nextBatchAt(dueAt: Date, intervalMs: number, now: Date): Date {
   const missed = Math.floor((now.getTime() - dueAt.getTime()) / intervalMs);

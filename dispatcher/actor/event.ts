@@ -1,7 +1,7 @@
 import type { EventFacts, PayloadMode } from "../../src/outbox/event.ts";
 import type { Decision } from "./decide.ts";
 
-/** A delivery that is due to a subscription: an event of its log, or a row of `outbox`. */
+/** An entry in the queue of a subscription: an event of its log, or a row of `outbox`. */
 export interface Entry {
   readonly sequence: number;
   /**
@@ -21,14 +21,18 @@ export interface Entry {
   readonly attempt: number;
   /** The earliest instant of the entry's next POST; null means immediately. */
   readonly dueAt: Date | null;
-  /** True if a load shows only this entry of its review, because the review waited. */
+  /**
+   * True if the entry has waited for its retry, or for that of an earlier entry of its review. The load then returned
+   * no other entry of the review.
+   */
   readonly isFirstOnly: boolean;
-  /** The size of the JSON of the event in UTF-8; 0 for a test. */
+  /** The size in bytes of the JSON of the event in UTF-8; 0 for a test. */
   readonly bytes: number;
   /**
    * The recorded facts of the event. Undefined for a test (`isTest`), because its body has sample values. Undefined for
-   * another entry if its `review_history` row does not exist; such an entry is not sent. They are dropped once the body is
-   * composed, and not left out of a copy, because each copy of an entry costs a microsecond.
+   * another entry if its `review_history` row does not exist; such an entry is not sent. The sender sets the field to
+   * undefined once the body is composed. It changes the entry itself, because a copy without the facts would cost a
+   * microsecond.
    */
   facts: EventFacts | undefined;
 }
@@ -46,15 +50,21 @@ export interface Subscription {
   /** The due time of the next batch; null for a subscription with immediate delivery. */
   readonly nextBatchAt: Date | null;
   /**
-   * The test that decides whether this disabled subscription is enabled, so that nothing else is sent (contract 6.16); null
-   * for an active subscription.
+   * The test whose outcome decides whether this disabled subscription is enabled (contract 6.16). Until then nothing
+   * else is sent. Null for an active subscription.
    */
   readonly pendingTestEventId: string | null;
   /** The permanent failures in a row that were recorded before the load (contract 7.9). */
   readonly consecutiveFailureCount: number;
-  /** The number of erasures of the partner's events before the load (contract 10.8); those of an entry are the same. */
+  /**
+   * The number of erasures of the partner's events before the load (contract 10.8). It applies to every entry of the
+   * load.
+   */
   readonly erasures: number;
-  /** The accounts of the partner that are not active, as a text; their events are held (contract 10.1). */
+  /**
+   * The ids of the partner's accounts that are not active, in one text. Events of these accounts are held (contract
+   * 10.1).
+   */
   readonly inactiveAccounts: string;
 }
 
@@ -71,7 +81,7 @@ export interface LoadRequest {
   readonly after: number;
   /** The most entries to read, besides tests; 0 reads the settings and tests only. */
   readonly limit: number;
-  /** The bytes of entries after which no further entry is read, so that at least one is. */
+  /** The load ends with the entry that brings the sum of bytes to this limit, so it returns at least one entry. */
   readonly maxBytes: number;
   /** Reviews to leave out, because they have a lane in memory. Null stands for events without a review. */
   readonly exceptReviews: readonly (number | null)[];
@@ -88,15 +98,15 @@ export interface Loaded {
         /** The last sequence number that was assigned in the subscription. */
         readonly lastSequence: number;
         /**
-         * The first due time after now of an entry that waits for a retry, with lanes by review. Such an entry and those
-         * behind it in its review are no part of `entries`.
+         * The earliest time after now at which the retry of an entry is due. Set only if lanes are by review; then
+         * `entries` contains neither the entries that wait for a retry nor the later entries of their reviews.
          */
         readonly nextDueAt?: Date | undefined;
       }
     | undefined;
 }
 
-/** The events that an actor handles. */
+/** The inputs of an actor, which are no webhook events. */
 export type ActorEvent =
   /** PostgreSQL may have new entries for the actor, or a wait is over. */
   | { readonly kind: "woken" }
@@ -117,7 +127,7 @@ export type ActorEvent =
       readonly decision: Decision;
       readonly active: boolean;
     }
-  /** The dispatch of the due batch has succeeded or failed. */
+  /** The transactions that turn the due batch into entries have ended, with or without success. */
   | { readonly kind: "batched" }
   /**
    * The actor has to stop: the process shuts down, releases the shard, or needs the actor's place for another
@@ -125,7 +135,7 @@ export type ActorEvent =
    */
   | { readonly kind: "stopped" };
 
-/** An action that the dispatcher performs for an actor. */
+/** A piece of work that the dispatcher performs for an actor. */
 export type Effect =
   | { readonly kind: "load"; readonly request: LoadRequest }
   | {
@@ -133,19 +143,21 @@ export type Effect =
       readonly lane: string;
       readonly entry: Entry;
       readonly subscription: Subscription;
-      /** A dispatcher that crashed may have made this attempt before. */
+      /** True if a dispatcher that crashed may have made this attempt before. */
       readonly possiblyRepeated: boolean;
       /** The instant at which the subscription's settings were read; see `isFresh`. */
       readonly readAt: Date;
     }
-  /** Dispatches the due batch of the subscription. */
+  /** Turns the due batch of the subscription into entries. */
   | { readonly kind: "batch" }
   /**
-   * Reports `rechecked` after a delay. A planned wake (`sleep`) would not do: an actor that loads often no longer
-   * needs the wake when it comes, but would take it for news and plan another wake.
+   * Reports `rechecked` after a delay. A planned wake (`sleep`) does not fit: when it comes, an actor that loads often
+   * no longer needs it, but takes it as a sign of new entries, loads again and plans another wake.
    */
   | { readonly kind: "recheck"; readonly afterMs: number }
-  /** Plans a wake of the subscription for an instant. The wake comes even if the actor was dropped meanwhile. */
+  /**
+   * Plans a wake of the subscription for an instant. The wake comes even if the actor was dropped before that instant.
+   */
   | { readonly kind: "sleep"; readonly until: Date }
   /** Drops the actor from memory. The next wake loads it again. */
   | { readonly kind: "drop" };

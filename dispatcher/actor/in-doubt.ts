@@ -2,27 +2,29 @@ import type { Entry, Subscription } from "./event.ts";
 import { laneName, MAX_UNRECORDED, SEND_AHEAD } from "./lane.ts";
 
 /*
- * Attempts in doubt. A dispatcher that crashes may have made POSTs without a committed record. The next holder of its
- * shards repeats these attempts, and their records say that they are possible repeats (contract 7.4).
+ * Attempts in doubt. A dispatcher that crashes may have made POSTs without a committed attempt record. The next holder
+ * of its shards repeats these attempts, and the new attempt records say that they are possible repeats (contract 7.4).
  */
 
 /**
- * The most entries of a lane that a crashed dispatcher may have sent without a record. Contract 7.4 counts one entry
- * under way and 16 uncommitted entries; a lane in fact has one fewer of them at a time.
+ * The most entries of a lane that a crashed dispatcher may have sent without a committed attempt record. Contract 7.4
+ * counts one entry under way and 16 uncommitted entries; a lane in fact has one fewer of them at a time.
  */
-const PER_LANE = SEND_AHEAD + 1;
+const MAX_IN_DOUBT_PER_LANE = SEND_AHEAD + 1;
 /**
- * The size of a first load that shows every entry of a lane which may have been sent, even behind a head that waits.
+ * The size of a first load that shows every entry of a lane that may have been sent, even if the first entry of the
+ * lane waits for a retry.
  */
-export const IN_DOUBT_LOAD = PER_LANE + 1;
+export const IN_DOUBT_LOAD = MAX_IN_DOUBT_PER_LANE + 1;
 /**
- * The most lanes of one subscription with marked entries. A crashed process has attempts without a record in at most
- * MAX_UNRECORDED lanes, but each of these may follow many lanes that wait for a retry or were never sent from.
+ * The most lanes of one subscription whose entries are marked as in doubt. A crashed process leaves attempts without an
+ * attempt record in at most MAX_UNRECORDED lanes. The limit is higher, because loads may show many other lanes first:
+ * lanes that wait for a retry, and lanes from which the crashed process sent nothing.
  */
 const MAX_LANES = 32 * MAX_UNRECORDED;
 
 interface SeenLane {
-  /** The number of entries of the lane that loads have shown, and of those that were marked as in doubt. */
+  /** The numbers of entries of the lane: those that loads have shown, and those that were marked as in doubt. */
   shown: number;
   marked: number;
   /** The sequence number of the last entry of the lane that a load has shown. */
@@ -30,8 +32,8 @@ interface SeenLane {
 }
 
 /**
- * The attempts of one subscription that the crashed holder of its shard may have made. These belong to the first entries
- * of each lane that were due at the takeover and existed at the first load.
+ * The attempts of one subscription that the crashed holder of its shard may have made. They belong to the first entries
+ * of each lane, if these were due at the takeover and existed at the first load.
  */
 export class InDoubtAttempts {
   /** The instant at which this process took the shard over. */
@@ -43,9 +45,14 @@ export class InDoubtAttempts {
   ordering: Subscription["ordering"] | undefined;
   /** The last sequence number at the first load; entries above it cannot have been sent by the crashed dispatcher. */
   lastSequence: number | undefined;
-  /** The lanes that loads have shown, by name; undefined once loads have shown every lane, so that no entry is marked. */
+  /**
+   * The lanes that loads have shown, by name; undefined once loads have shown every lane. From then on no entry is
+   * marked as in doubt.
+   */
   lanes: Map<string, SeenLane> | undefined = new Map();
-  /** The sequences of the entries that may have been sent, until a repeat of them is recorded. */
+  /**
+   * The sequence numbers of the entries that are marked as in doubt, each until the repeat of its attempt is answered.
+   */
   readonly marked = new Set<number>();
 
   constructor(takenOverAt: Date) {
@@ -53,7 +60,10 @@ export class InDoubtAttempts {
   }
 }
 
-/** Marks an entry that a load has shown if it may have been sent. The entries of a lane come in their order. */
+/**
+ * Marks an entry that a load has shown as in doubt if the crashed dispatcher may have sent it. The entries of a lane
+ * are passed in their order.
+ */
 export function markInDoubt(inDoubt: InDoubtAttempts, entry: Entry): void {
   const { takenOverAt, ordering, lastSequence, lanes, marked } = inDoubt;
   if (!lanes || ordering === undefined || entry.sequence > (lastSequence ?? 0)) return;
@@ -63,10 +73,11 @@ export function markInDoubt(inDoubt: InDoubtAttempts, entry: Entry): void {
   if (entry.sequence <= seen.last) return;
   seen.last = entry.sequence;
   seen.shown += 1;
-  // An entry that waits was not under way at the takeover, but the entries behind it may have been: the wait may come
-  // from a later attempt, made by a process that has released the shard or crashed since.
+  // An entry that is due after the takeover is not marked, because it was not under way at the takeover. The entries
+  // behind it may have been, because its wait may come from a later attempt, by a process that has released the shard
+  // or crashed since.
   if (entry.dueAt !== null && entry.dueAt > takenOverAt) return;
-  if (seen.shown > IN_DOUBT_LOAD || seen.marked >= PER_LANE) return;
+  if (seen.shown > IN_DOUBT_LOAD || seen.marked >= MAX_IN_DOUBT_PER_LANE) return;
   seen.marked += 1;
   marked.add(entry.sequence);
 }
@@ -119,7 +130,7 @@ interface InDoubtShard {
 export class InDoubtShards {
   readonly #shards = new Map<number, InDoubtShard>();
 
-  /** Notes that this process took over `shards`, of which the holders of the `unclean` ones crashed. */
+  /** Notes that this process took over `shards`. The former holders of the `unclean` ones among them crashed. */
   begin(shards: readonly number[], unclean: readonly number[], takenOverAt: Date): void {
     for (const shard of shards) this.#shards.delete(shard);
     for (const shard of unclean)
@@ -153,8 +164,8 @@ export class InDoubtShards {
 
   /**
    * Resolves the attempts of a dropped actor that has nothing left to send. Until the first sweep of the shard has
-   * ended, the subscription stays known as resolved: an event that is recorded after the takeover and wakes the
-   * subscription meanwhile is no possible repeat.
+   * ended, the subscription stays known as resolved, so that an event that is recorded after the takeover and wakes it
+   * before that end is not taken for a possible repeat.
    */
   dropped(actor: DroppedActor): void {
     const { id, shard: shardId, inDoubt, lanes, nextDueAt, subscription, stopping } = actor;

@@ -3,15 +3,15 @@ import type { Decision } from "./decide.ts";
 import type { Entry, Subscription } from "./event.ts";
 
 /**
- * The number of uncommitted attempts at which a lane stops sending (contract 7.4). While an entry is under way at
- * most one fewer are uncommitted, so a crash repeats at most this many entries of a lane.
+ * The number of uncommitted attempts at which a lane stops sending (contract 7.4). While an entry of the lane is under
+ * way, at most one attempt fewer than this is uncommitted, so a crash repeats at most this many entries of a lane.
  */
 export const SEND_AHEAD = 16;
 
 /**
  * The most attempts of one subscription, over all its lanes, that are under way or wait for their commit (contract
- * 7.4). With a lane per review SEND_AHEAD alone limits nothing: while commits are delayed, the subscription would
- * send all its entries, and a crash would repeat them.
+ * 7.4). SEND_AHEAD limits one lane only, and a subscription with a lane per review has many: while commits are delayed,
+ * it would send all its entries, and a crash would repeat them.
  */
 export const MAX_UNRECORDED = 128;
 
@@ -108,7 +108,7 @@ export function isBlocked(lane: Lane): boolean {
 }
 
 /** Applies the decision about the attempt that was under way to its lane. */
-export function takeDecision(lane: Lane, decision: Decision, now: Date): void {
+export function applyDecision(lane: Lane, decision: Decision, now: Date): void {
   lane.end();
   lane.uncommitted += 1;
   if (decision.kind !== "delivered") lane.halted = true;

@@ -11,12 +11,15 @@ import {
   type Actor,
 } from "./state.ts";
 
-/** The shortest interval in milliseconds at which wakes of an actor with a full queue look for test events. */
+/**
+ * The shortest interval in milliseconds between two loads in which a woken actor with a full queue looks for test
+ * events.
+ */
 const RECHECK_MS = 100;
 
 /**
- * If this many reviews of a subscription wait after a failure on our side, the whole subscription waits. PostgreSQL does
- * not know these waits, so they take memory; reviews that wait for a retry have no lane.
+ * If this many reviews of a subscription wait after a failure on our side, the whole subscription waits. These waits
+ * are not stored in PostgreSQL, so each of them needs a lane in memory. A review that waits for a retry needs none.
  */
 const MAX_POSTPONED_LANES = 256;
 
@@ -66,8 +69,8 @@ export function planLoad(actor: Actor, now: Date, effects: Effect[]): void {
  *     no      yes      -      no     no      yes      recheck        as before
  *     no      yes      -      no     no      no       load 0         yes
  *
- * There is room while half of the queue is empty, in entries and in bytes, or while another review could be sent. There is
- * none while a load would repeat entries, or the entries of all actors have too many bytes.
+ * There is room while half of the queue is empty, in entries and in bytes, or while another review could be sent. There
+ * is no room while a load would repeat entries, or while the entries of all actors have too many bytes.
  */
 export function decideLoad(state: LoadState): LoadPlan {
   const { waits, stale, wanted } = state;
@@ -81,7 +84,7 @@ export function decideLoad(state: LoadState): LoadPlan {
   if (!stale && isFull && state.recent) return { kind: "recheck", more, limit: 0 };
   return {
     kind: "load",
-    // The entries that the wake announced follow those in the full queue. They are read when the queue has room.
+    // If the queue is full, new entries are read when it has room, because they come after those in the queue.
     more: more || (wanted && isFull),
     limit: hasRoom ? Math.max(state.capacity - state.queued, state.freeReviews) : 0,
   };
@@ -91,7 +94,7 @@ export function decideLoad(state: LoadState): LoadPlan {
 function loadState(actor: Actor, now: Date) {
   const { loadedAt, queued, bytes } = actor;
   let waiting = 0;
-  // The room is counted by review, so that slow reviews with many queued entries do not keep out the others.
+  // Free reviews count as room, so that a queue full of entries of a few slow reviews does not delay the other reviews.
   let freeReviews = actor.subscription?.ordering === "review" ? PARALLEL_REVIEWS : 0;
   for (const lane of actor.lanes.values()) {
     if (lane.waitingUntil !== undefined) waiting += 1;
@@ -108,13 +111,18 @@ function loadState(actor: Actor, now: Date) {
     queued,
     /** The bytes of the entries that are queued or under way. */
     bytes,
-    /** True while the entries of all actors have as many bytes as they may have, or as may be read ahead. */
+    /**
+     * True while the entries of the actor have as many bytes as it may hold (`mayHold`) or read ahead (`mayReadAhead`).
+     */
     isCrowded: bytes >= actor.mayHold || (bytes > 0 && bytes >= actor.mayReadAhead),
     /** The most entries that may be queued. */
     capacity: loadedAt === undefined ? firstCapacity(actor) : actor.capacity,
     /** The number of reviews that may be sent besides those with a lane. */
     freeReviews,
-    /** True if the endpoint is down. The entries behind the waiting ones are read when the waits are over. */
+    /**
+     * True while the main lane or very many lanes wait. The entries behind the waiting ones are read when the waits are
+     * over.
+     */
     waits: actor.lanes.get(MAIN)?.waitingUntil !== undefined || waiting >= MAX_POSTPONED_LANES,
     /** True if the last load was answered less than RECHECK_MS ago. */
     recent: loadedAt !== undefined && now.getTime() - loadedAt.getTime() < RECHECK_MS,
@@ -132,9 +140,9 @@ function firstCapacity({ inDoubt, capacity }: Actor): number {
 }
 
 /**
- * Whether a load would show entries that are under way and therefore still unsettled in PostgreSQL. After the queues
- * were discarded the cursor does not exclude these entries, and neither do lanes of another ordering. The load
- * follows when the entries have ended.
+ * Whether a load would show entries that are under way, because PostgreSQL does not have their outcome yet. After the
+ * queues were discarded, the cursor does not exclude these entries; after a change of the ordering, the lanes do not.
+ * The load is made when no such entry is under way any more.
  */
 function wouldRepeat(actor: Actor): boolean {
   for (const lane of actor.lanes.values()) {
@@ -163,11 +171,14 @@ export function loadRequest(actor: Actor, limit: number): LoadRequest {
   return { id, shard, ordering, generation, after, limit, maxBytes, exceptReviews };
 }
 
-type Amount = Pick<LoadRequest, "limit" | "maxBytes">;
-type Sized = Pick<Entry, "bytes">;
+type LoadAmount = Pick<LoadRequest, "limit" | "maxBytes">;
+type SizedEntry = Pick<Entry, "bytes">;
 
 /** Returns the first entries that a load brings: up to `limit`, and up to the one that reaches `maxBytes`. */
-export function fitting<E extends Sized>({ limit, maxBytes }: Amount, entries: readonly E[]): E[] {
+export function fitting<E extends SizedEntry>(
+  { limit, maxBytes }: LoadAmount,
+  entries: readonly E[],
+): E[] {
   let before = 0;
   const end = entries.findIndex(({ bytes }, i) => {
     if (i >= limit || before >= maxBytes) return true;
@@ -178,6 +189,6 @@ export function fitting<E extends Sized>({ limit, maxBytes }: Amount, entries: r
 }
 
 /** Whether these entries fill a load, so that more may follow them. */
-export function fills({ limit, maxBytes }: Amount, entries: readonly Sized[]): boolean {
+export function fills({ limit, maxBytes }: LoadAmount, entries: readonly SizedEntry[]): boolean {
   return entries.length >= limit || entries.reduce((sum, { bytes }) => sum + bytes, 0) >= maxBytes;
 }

@@ -11,8 +11,8 @@ export const MAX_QUEUED = 64;
  */
 export const FIRST_LOAD = 4;
 /**
- * The average size in bytes to which a load may bring its most entries; of larger ones it brings fewer, and at least one.
- * Common events have 1 to 2 KB.
+ * The largest average size in bytes at which a load returns its full number of entries. If entries are larger, it
+ * returns fewer, but at least one. Common events have 1 to 2 KB.
  */
 export const ENTRY_BYTES = 4 * 1_024;
 /** The most simultaneous requests of a subscription with a lane per review. */
@@ -40,7 +40,7 @@ export class Actor {
    * ignored.
    */
   generation = 0;
-  /** The bytes of entries that the other actors leave to this one, and those up to which it may read ahead. */
+  /** The bytes of entries that the other actors leave for this actor to hold, and to read ahead. */
   mayHold = Number.POSITIVE_INFINITY;
   mayReadAhead = Number.POSITIVE_INFINITY;
   /** The bytes of this actor when they were counted last. */
@@ -55,11 +55,14 @@ export class Actor {
   wanted = false;
   /** True if the last load was cut off at its limit. */
   more = false;
-  /** True if the last load returned the most tests, all of them due, so that there may be more tests. */
+  /** True if the last load returned `MAX_TESTS` due tests, so that there may be more tests. */
   moreTests = false;
   /** The permanent failures in a row, with those whose attempt record is not committed yet. */
   failures = 0;
-  /** True if the load under way reads a count of failures that contains every outcome. */
+  /**
+   * True if the load under way reads a count of failures that includes every outcome so far, because no attempt record
+   * was uncommitted when it began.
+   */
   readsFailures = false;
   /** The number of sends in a row that failed on our side. */
   postponed = 0;
@@ -107,8 +110,9 @@ export function countOutcomes({ lanes }: Actor): { underWay: number; uncommitted
 
 /**
  * Returns the number of deliveries that may be sent besides those under way. If all of them fail permanently, exactly
- * the 20th failure is the last one (contract 7.9). If every outcome is recorded, the subscription has fewer failures,
- * because it is active, so that one more may be sent even if an enabling ended the run of failures meanwhile.
+ * the 20th failure is the last one (contract 7.9). If every outcome is recorded, one delivery may always be sent: the
+ * subscription is active, so it has fewer than 20 failures, even if the count of the actor is out of date because an
+ * enable has reset it.
  */
 export function roomForFailures(actor: Actor): number {
   const { underWay, uncommitted } = countOutcomes(actor);
@@ -121,7 +125,10 @@ export function isFresh(readAt: Date, now: Date): boolean {
   return Math.abs(now.getTime() - readAt.getTime()) < SETTINGS_MAX_AGE_MS;
 }
 
-/** Whether the actor has learnt of an erasure after these settings, with which an entry was read (contract 10.8). */
+/**
+ * Whether an entry may have been erased: the partner's number of erasures has changed between the load of the entry and
+ * the last load of the actor (contract 10.8).
+ */
 export function isOutlived(
   { erasures }: Pick<Subscription, "erasures">,
   { subscription }: Pick<Actor, "subscription">,

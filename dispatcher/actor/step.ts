@@ -18,30 +18,34 @@ import {
   laneName,
   MAIN,
   MAX_UNRECORDED,
-  takeDecision,
+  applyDecision,
   Lane,
 } from "./lane.ts";
 
 /*
- * Each subscription has one actor: a state machine without I/O. `step` takes an event and returns the effects to
+ * Each subscription has one actor: a state machine without I/O. `step` takes an actor event and returns the effects to
  * perform, both for the dispatcher and for the simulation. PostgreSQL stores all state that must survive, so an actor
- * with nothing to do is dropped, and a wake loads it again.
+ * with nothing to do is dropped, and the next wake makes a new one.
  */
 
 /** The most test events of a subscription that are under way at the same time. */
 const PARALLEL_TESTS = 4;
 
-/** The difference in milliseconds from which on a clock counts as set back, and not as corrected by a new reading. */
+/**
+ * A step back of the clock by more than this many milliseconds counts as a clock that was set back. A smaller step is
+ * the correction by a new reading of PostgreSQL's clock.
+ */
 const SET_BACK_MS = 5_000;
 /**
- * The longest wait in milliseconds for a due time before the lane is read again, because a due time that the clock wrote
- * while it was ahead is brought back (due-time-queries.ts).
+ * The longest wait in milliseconds for a due time. After it the lane is read again, because maintenance may have made
+ * the due time earlier that was written while the clock of PostgreSQL was ahead (due-time-queries.ts).
  */
 const LONGEST_WAIT_MS = 120_000;
 
-/** Applies one event to the actor and returns the effects to perform. */
+/** Applies one actor event to the actor and returns the effects to perform. */
 export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
-  // The clock was set back, and the ends of all waits came from the clock before. PostgreSQL has the right ones.
+  // If the clock was set back, the ends of all waits are wrong, so the queues and waits are discarded. PostgreSQL has
+  // the right due times.
   if (actor.steppedMs - now.getTime() > SET_BACK_MS) forget(actor);
   actor.steppedMs = now.getTime();
   switch (event.kind) {
@@ -55,19 +59,19 @@ export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
       actor.rechecking = false;
       break;
     case "loaded":
-      takeLoaded(actor, event.loaded, now);
+      onLoaded(actor, event.loaded, now);
       break;
     case "unsent":
-      takeUnsent(actor, event);
+      onUnsent(actor, event);
       break;
     case "postponed":
-      takePostponed(actor, event.lane, event.until);
+      onPostponed(actor, event.lane, event.until);
       break;
     case "answered":
-      takeAnswer(actor, event, now);
+      onAnswered(actor, event, now);
       break;
     case "committed":
-      takeCommit(actor, event);
+      onCommitted(actor, event);
       break;
     case "batched":
       actor.batching = false;
@@ -80,10 +84,10 @@ export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
       forget(actor);
       break;
   }
-  return next(actor, now);
+  return nextEffects(actor, now);
 }
 
-function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
+function onLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
   actor.loading = false;
   if (found === undefined) return deactivate(actor);
   const { inDoubt } = actor;
@@ -96,14 +100,15 @@ function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
   actor.loadedAt = now;
   actor.nextDueAt = found.nextDueAt;
   if (actor.readsFailures) actor.failures = found.subscription.consecutiveFailureCount;
-  // An account was deactivated, so that queued entries are held, or activated, so that earlier entries are due again.
+  // Reads the entries again if an account was deactivated, so that queued entries are held, or was activated, so that
+  // earlier entries are due again.
   if (before.inactiveAccounts !== found.subscription.inactiveAccounts) forget(actor);
-  // Queued entries are held while a test is pending.
+  // Discards the queues if a test has become pending, because it holds all other entries, or is not pending any more.
   if (before.pendingTestEventId !== found.subscription.pendingTestEventId) forget(actor);
-  // Something was erased, which queued entries may still have.
+  // Discards the queues if data was erased since the last load, because queued entries may still contain it.
   if (before.erasures !== found.subscription.erasures) forget(actor);
-  // The ordering has changed since the load began, and with it the lanes. Entries under way end first, then all are
-  // read again.
+  // If the ordering, which determines the lanes, has changed since the load was requested, all entries are read again
+  // after those under way have ended.
   const byReview = found.subscription.ordering === "review";
   const isMisread =
     request.limit > 0 && (byReview ? request.after > 0 : request.exceptReviews.length > 0);
@@ -114,7 +119,7 @@ function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
     return;
   }
   if (request.limit > 0) actor.more = fills(request, found.entries);
-  // Meanwhile there was no room for entries.
+  // If the load was to bring entries but had no room for any, they have to be read later.
   else if (actor.filling) actor.more = true;
   const due = found.tests.filter(({ dueAt }) => dueAt === null || dueAt <= now);
   actor.moreTests = due.length >= MAX_TESTS;
@@ -126,7 +131,7 @@ function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
 /** Notes whether this load was the last one that can show entries which a crashed process may have sent. */
 function takeEnd(inDoubt: InDoubtAttempts, { more, moreTests }: Actor, { request, found }: Loaded) {
   if (request.limit === 0 || found === undefined || moreTests) return;
-  // The entries are held, and no load shows them.
+  // A load while a test is pending is not the last one, because all other entries are held and it does not show them.
   if (found.subscription.pendingTestEventId !== null) return;
   const last = found.entries.at(-1)?.sequence ?? 0;
   const isAll = !more || last >= (inDoubt.lastSequence ?? 0);
@@ -137,7 +142,7 @@ function takeEnd(inDoubt: InDoubtAttempts, { more, moreTests }: Actor, { request
   const isByReview = found.subscription.ordering === "review";
   const waits =
     found.nextDueAt !== undefined || found.entries.some(({ isFirstOnly }) => isFirstOnly);
-  // Entries of a review that waits or waited are shown one after the other, each once it may be sent.
+  // If a review waits or has waited for a retry, loads show only its first entry, so they do not show all entries yet.
   if (isAll && request.exceptReviews.length === 0 && !(isByReview && waits)) complete(inDoubt);
 }
 
@@ -145,7 +150,7 @@ function enqueue(actor: Actor, ordering: Subscription["ordering"], entry: Entry)
   const name = laneName(ordering, entry);
   let lane = actor.lanes.get(name);
   if (lane === undefined) actor.lanes.set(name, (lane = new Lane(name, entry)));
-  // Every load shows all tests, so a test that has a lane is queued already.
+  // A test that has a lane is not queued again: loads show a test until its attempt record is committed.
   else if (lane.kind === "test") return;
   if (lane.waitingUntil !== undefined) return;
   if (lane.kind === MAIN) actor.cursor = Math.max(actor.cursor, entry.sequence);
@@ -154,11 +159,12 @@ function enqueue(actor: Actor, ordering: Subscription["ordering"], entry: Entry)
   lane.push(entry);
 }
 
-function takeUnsent(actor: Actor, event: ActorEvent & { kind: "unsent" }): void {
+function onUnsent(actor: Actor, event: ActorEvent & { kind: "unsent" }): void {
   const lane = actor.lanes.get(event.lane);
   lane?.end();
   forget(actor);
-  // The load that follows shows whether the subscription was enabled again meanwhile.
+  // Drops the settings of a subscription that is not active any more. The load that follows shows whether it was
+  // enabled again.
   if (event.isEnded) actor.subscription = undefined;
 }
 
@@ -166,7 +172,7 @@ function takeUnsent(actor: Actor, event: ActorEvent & { kind: "unsent" }): void 
  * Makes a lane wait after a failure on our side. PostgreSQL does not know this wait, so the actor stays in memory:
  * otherwise a sweep would make it try again sooner.
  */
-function takePostponed(actor: Actor, name: string, until: Date): void {
+function onPostponed(actor: Actor, name: string, until: Date): void {
   const lane = actor.lanes.get(name);
   if (lane === undefined) return;
   lane.end();
@@ -174,44 +180,53 @@ function takePostponed(actor: Actor, name: string, until: Date): void {
   actor.postponed += 1;
 }
 
-function takeAnswer(actor: Actor, event: ActorEvent & { kind: "answered" }, now: Date): void {
+function onAnswered(actor: Actor, event: ActorEvent & { kind: "answered" }, now: Date): void {
   actor.postponed = 0;
   const lane = actor.lanes.get(event.lane);
   if (lane === undefined) return;
-  takeDecision(lane, event.decision, now);
+  applyDecision(lane, event.decision, now);
   countFailure(actor, event.decision);
   actor.inDoubt?.marked.delete(lane.sent);
 }
 
-/** Counts the outcome of a delivery like its commit, which applies the outcomes in the same order. */
+/**
+ * Counts the outcome of a delivery before its commit. The commit applies the same rule to the outcomes in the same
+ * order.
+ */
 function countFailure(actor: Actor, { kind }: Decision): void {
   actor.readsFailures = false;
   if (kind === "delivered") actor.failures = 0;
   if (kind === "failed") actor.failures += 1;
 }
 
-function takeCommit(actor: Actor, event: ActorEvent & { kind: "committed" }): void {
+function onCommitted(actor: Actor, event: ActorEvent & { kind: "committed" }): void {
   const lane = actor.lanes.get(event.lane);
   if (lane === undefined) return;
   lane.uncommitted -= 1;
-  // The last load may have left out a test that has room now.
+  // Loads again if the last load may have left out a test, because there is room for it now.
   if (lane.kind === "test" && actor.moreTests) actor.wanted = true;
   if (event.decision.kind !== "delivered") lane.halted = false;
   if (event.decision.kind === "retry" && lane.retryAt) awaitRetry(actor, lane, lane.retryAt);
   if (event.decision.kind === "interrupted") forget(actor);
-  // The record of a pending test decides whether the subscription is active. The load that follows shows it.
+  // Loads again if a test was pending, because its committed attempt record has decided whether the subscription is
+  // active.
   if (actor.subscription?.pendingTestEventId != null) actor.wanted = true;
   if (!event.active) deactivate(actor);
 }
 
-/** Notes that the subscription is disabled or deleted, so that the queued entries are held or deleted, too. */
+/**
+ * Notes that the subscription is disabled or deleted, and discards the queues, because their entries are held or
+ * deleted.
+ */
 function deactivate(actor: Actor): void {
   actor.subscription = undefined;
   actor.more = false;
   forget(actor);
 }
 
-/** A review that waits for a retry needs no lane, because loads leave it out until then. */
+/**
+ * Makes a lane wait for a retry. A review needs no lane for that, because loads leave it out until the retry is due.
+ */
 function awaitRetry(actor: Actor, lane: Lane, until: Date): void {
   if (lane.kind !== "review") return wait(actor, lane, until);
   lane.clear();
@@ -240,7 +255,7 @@ function resetCursor(actor: Actor): void {
 }
 
 /** Returns all effects that the state allows now. */
-function next(actor: Actor, now: Date): Effect[] {
+function nextEffects(actor: Actor, now: Date): Effect[] {
   const effects: Effect[] = [];
   if (!actor.stopping) {
     updateWaits(actor, now);
@@ -324,7 +339,7 @@ function isIdle(actor: Actor): boolean {
 }
 
 /** Returns the earlier one of two instants; `other` counts only if it is after now. */
-function earlier(first: Date | undefined, other: Date | null | undefined, now: Date) {
+function earlierOf(first: Date | undefined, other: Date | null | undefined, now: Date) {
   if (other == null || other <= now) return first;
   return first === undefined || other < first ? other : first;
 }
@@ -332,8 +347,8 @@ function earlier(first: Date | undefined, other: Date | null | undefined, now: D
 /** Plans a wake for the end of the first wait or the due batch, because an actor has no timer and may be dropped. */
 function planWake(actor: Actor, now: Date, effects: Effect[]): void {
   const { lanes, subscription, nextDueAt } = actor;
-  let first = earlier(earlier(undefined, subscription?.nextBatchAt, now), nextDueAt, now);
-  for (const { waitingUntil } of lanes.values()) first = earlier(first, waitingUntil, now);
+  let first = earlierOf(earlierOf(undefined, subscription?.nextBatchAt, now), nextDueAt, now);
+  for (const { waitingUntil } of lanes.values()) first = earlierOf(first, waitingUntil, now);
   if (first === undefined) return;
   if (actor.plannedFor !== undefined && actor.plannedFor <= first) return;
   actor.plannedFor = first;

@@ -1,4 +1,4 @@
-import type { TroubleKind } from "../../src/outbox/mail.ts";
+import type { TroubleKind } from "../../src/outbox/alert.ts";
 import type { SeenRow } from "./queries.ts";
 
 /** The present state of a subscription, from which its alerts are decided. */
@@ -8,7 +8,10 @@ export type OpenIncident = SeenRow["open"][number];
 export interface AlertDecision {
   /** The way in which the open incident has ended. */
   readonly ended?: "recovered" | "enabled" | "deleted";
-  /** Alerts of the ended incident: its end, or a disabling that was undone before any check saw it. */
+  /**
+   * Alerts about the open incident that has ended: about its end, or about a disabling that an enable undid before any
+   * check saw it.
+   */
   readonly closing?: readonly ("disabled" | "recovered")[];
   /** The new incident, if one begins. A 2xx response after `since` ends it. */
   readonly begins?: { readonly since: Date; readonly follows: boolean };
@@ -31,7 +34,8 @@ export function decideAlerts(
   const begins = { since: at, follows: false };
   const anew = { ...(reached.length > 0 && { begins }), raised: reached };
   if (open === undefined) return anew;
-  // Only an enable ends the disabled state. The incident that follows shows whether it helped.
+  // If the disabled state has ended, which only an enable does, another incident follows. It shows whether the enable
+  // helped.
   if (open.disabledAt !== null && open.disabledAt.getTime() !== now.disabledAt?.getTime())
     return {
       ended: "enabled",
@@ -41,8 +45,8 @@ export function decideAlerts(
     };
   const hasSucceeded = now.lastSuccessAt !== null && now.lastSuccessAt >= open.openedAt;
   const hasCounted = open.kinds.some((kind) => kind.startsWith("failures_"));
-  // Only a 2xx, or an enable of an active subscription, lowers the count of failures. Later failures begin a new
-  // incident.
+  // A lower count of failures ends the incident, because only a 2xx, or an enable of an active subscription, lowers the
+  // count. Later failures begin a new incident.
   const hasFallen = hasCounted && now.failures < open.failures;
   if (hasFallen && !hasSucceeded)
     return { ended: "enabled", begins: { since: at, follows: true }, raised: reached };
@@ -57,8 +61,8 @@ function reachedKinds(
   oldestMs: number,
 ): TroubleKind[] {
   const levels = LEVELS.filter((one) => failures >= one).map((one) => `failures_${one}` as const);
-  // The events of a disabled subscription are held: they wait for an enable and not for the receiver. Disabling by a
-  // user raises no alert.
+  // A disabled subscription has no alert about waiting events: these are held and wait for an enable, not for the
+  // receiver. Disabling by a user raises no alert.
   if (state === "disabled") return disabledAt === null ? levels : [...levels, "disabled"];
   const waits = oldestAt !== null && oldestAt.getTime() <= oldestMs;
   return [

@@ -3,7 +3,7 @@ import { ulid } from "ulid";
 import type { Tx } from "../../db/client.ts";
 import { boundLockWait, waitForTurn } from "../../db/server.ts";
 import { isoInstant } from "../../src/lib/clock.ts";
-import { ALERT_DEFAULTS, type AlertKind } from "../../src/outbox/mail.ts";
+import { ALERT_DEFAULTS, type AlertKind } from "../../src/outbox/alert.ts";
 import { ATTEMPTS } from "../actor/decide.ts";
 import { decideAlerts } from "./decide.ts";
 import * as queries from "./queries.ts";
@@ -39,13 +39,15 @@ function reportFailure(failure: Failure | undefined) {
 export type Raised = Pick<NewAlert, "kind" | "subscriptionId" | "partnerId">;
 
 export interface RaiseDeps {
-  /** Finds the beginning of the trouble that a subscription is in, and of its open incident. */
+  /**
+   * Finds the time at which the present trouble of a subscription began, which is the beginning of its open incident.
+   */
   readonly troubleSince: (tx: Tx, one: Troubled) => Promise<Date | undefined>;
 }
 
 /**
- * The longest wait for a locked row in milliseconds. A subscription that somebody has locked is then left to the next
- * look, and the others do not wait for it.
+ * The longest wait for a locked row in milliseconds. A subscription that is locked for longer is checked in the next
+ * run, so that the other subscriptions do not wait for it.
  */
 const LOCK_MS = 100;
 
@@ -81,7 +83,7 @@ async function raise(tx: Tx, { troubleSince }: RaiseDeps, one: SeenRow, at: Date
     open.disabledAt?.getTime() !== disabledAt?.getTime();
   const now = { failures, disabledAt, isTold };
   const known = { id: subscriptionId, consecutiveFailureCount: failures, disabledAt };
-  // There is no reason to tell, because `disabledAt` of a subscription that a user disabled is null.
+  // `disabledReason` can be null here, because `disabledAt` is null if a user disabled the subscription.
   const beginning = () => troubleSince(tx, { ...known, disabledReason: null });
   if (open !== undefined && ended !== undefined)
     await queries.updateIncident(tx, open.id, { endedAt: at, endedBy: ended });
@@ -97,7 +99,7 @@ async function raise(tx: Tx, { troubleSince }: RaiseDeps, one: SeenRow, at: Date
       subscriptionId,
       partnerId,
       openedAt: begins.since,
-      // An incident that follows an enable continues the one before it.
+      // An incident that follows an enable keeps the beginning of the one before it.
       beganAt: begins.follows ? open?.beganAt : ((await beginning()) ?? begins.since),
     });
   const make = async (kinds: readonly AlertKind[], id: string, counted: number) => {

@@ -3,14 +3,9 @@ import { waitForTurn } from "../../db/server.ts";
 import { addMs, isoInstant } from "../../src/lib/clock.ts";
 import { eachMailbox, hasMailbox } from "../../src/lib/email.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
-import type { SecretBox } from "../../src/lib/secret-box.ts";
-import {
-  ALERT_DEFAULTS,
-  type AlertKind,
-  type NewMail,
-  queueMails,
-  TROUBLE_KINDS,
-} from "../../src/outbox/mail.ts";
+import type { SecretBox } from "../../src/lib/secrets.ts";
+import { ALERT_DEFAULTS, type AlertKind, TROUBLE_KINDS } from "../../src/outbox/alert.ts";
+import { type NewMail, queueMails } from "../../src/outbox/mail.ts";
 import { tlsWords } from "../../src/outbox/tls-reason.ts";
 import { brandedMail, type MailBrand } from "../../src/lib/branded-mail.ts";
 import { DISABLE_AFTER_FAILURES } from "../actor/decide.ts";
@@ -20,12 +15,12 @@ import type { PartnerRow, SeenRow, UnmailedRow } from "./queries.ts";
 
 const MINUTE_MS = 60_000;
 
-/** What a mail repeats of the page of a subscription (contract 6.17). */
-interface Standing {
-  /** Null while it is disabled. */
+/** The health of a subscription, which a mail shows as the subscription's page does (contract 6.17). */
+interface HealthSummary {
+  /** Null while the subscription is disabled. */
   readonly condition: "healthy" | "degraded" | "failing" | null;
   readonly successRate1h: number | null;
-  /** The beginning of the incident. */
+  /** The beginning of the open incident, if there is one. */
   readonly since: Date | undefined;
 }
 
@@ -34,10 +29,10 @@ export interface MailDeps {
   readonly config: { readonly serverRoot: string };
   readonly log: Pick<Log, "warn">;
   /**
-   * Reads the standing of a subscription; undefined if it was deleted. It reads outside of the transaction of the mails,
-   * because a failure would end that.
+   * Reads the summary of a subscription; undefined if it was deleted. The function reads outside of the transaction of
+   * the mails, because a failed statement would abort that transaction.
    */
-  readonly standingOf: (one: SubscriptionKey) => Promise<Standing | undefined>;
+  readonly healthSummaryOf: (one: SubscriptionKey) => Promise<HealthSummary | undefined>;
 }
 
 type SubscriptionKey = Pick<SeenRow, "id" | "partnerId">;
@@ -64,9 +59,9 @@ export async function mailAlerts(
     if (first === undefined) continue;
     const { partnerId, subscriptionId: id, settings } = first;
     const isOne = rows.every((row) => row.subscriptionId === id);
-    const standing = isOne ? await standingIn(deps, { id, partnerId }) : undefined;
+    const summary = isOne ? await readHealthSummary(deps, { id, partnerId }) : undefined;
     for (const to of recipientsOf(partners.get(partnerId) ?? [], settings))
-      mails.push({ ...alertMail(alerts, to, { ...deps.config, standing }), partnerId });
+      mails.push({ ...alertMail(alerts, to, { ...deps.config, summary }), partnerId });
   }
   const mailed = turns.flat().map(({ id }) => id);
   await queries.markMailed(tx, mailed, at);
@@ -74,10 +69,13 @@ export async function mailAlerts(
   return mails.length > 0;
 }
 
-/** Reads the standing of a subscription. If that fails, the mail is sent without it rather than late. */
-function standingIn(deps: MailDeps, one: SubscriptionKey): Promise<Standing | undefined> {
-  return deps.standingOf(one).catch((error: unknown) => {
-    deps.log.warn("alert.standing_failed", { subscription_id: one.id, ...errorFields(error) });
+/** Reads the summary of a subscription. If that fails, the mail is sent without it rather than late. */
+function readHealthSummary(
+  deps: MailDeps,
+  one: SubscriptionKey,
+): Promise<HealthSummary | undefined> {
+  return deps.healthSummaryOf(one).catch((error: unknown) => {
+    deps.log.warn("alert.summary_failed", { subscription_id: one.id, ...errorFields(error) });
     return undefined;
   });
 }
@@ -119,33 +117,33 @@ export type MailedAlert = Omit<
   "id" | "partnerId" | "cause" | "settings" | "lastMailedAt"
 > & { readonly cause: Cause };
 
-interface Words {
+interface AlertWords {
   readonly subject: string;
   readonly says: string;
-  /** The advice of the mail; `REMEDY` if absent. */
+  /** The advice of the mail; `DEFAULT_ADVICE` if absent. */
   readonly advice?: string;
-  /** The text of the mail's link; `LOOK` if absent. */
+  /** The text of the mail's link; `DEFAULT_LINK` if absent. */
   readonly link?: string;
 }
 
-const LOOK = "View the responses";
-const REMEDY =
-  "Check the responses of your endpoint. The next 2xx response resets the count, and pending events follow in order.";
+const DEFAULT_LINK = "View the responses";
+const DEFAULT_ADVICE =
+  "Check the responses of your endpoint. The next 2xx response resets the count, and pending events are sent in order.";
 
-function wordsOf({ kind, label, cause }: MailedAlert): Words {
+function wordsOf({ kind, label, cause }: MailedAlert): AlertWords {
   const { oldest_waiting_since: oldest } = cause;
-  const failuresInARow = (count: number): Words => ({
+  const failuresInARow = (count: number): AlertWords => ({
     subject: `${count} consecutive failures of webhook subscription "${label}"`,
     says: `${count} consecutive webhook events could not be delivered to "${label}". After ${DISABLE_AFTER_FAILURES} the subscription is disabled.`,
   });
-  const words: Readonly<Record<AlertKind, Words>> = {
+  const words: Readonly<Record<AlertKind, AlertWords>> = {
     head_retrying: {
       subject: `Webhook subscription "${label}" is retrying an event`,
-      says: `Two attempts to deliver a webhook event to "${label}" failed. It waits for its next attempt, and later events wait behind it.`,
+      says: `Two attempts to deliver a webhook event to "${label}" failed. The event waits for its next attempt and blocks later events.`,
     },
     oldest_waiting: {
       subject: `Webhook subscription "${label}" is falling behind`,
-      says: `Webhook events for "${label}" are delayed. The oldest one has been pending since ${oldest ? timeInWords(oldest) : "a while"}.`,
+      says: `Webhook events for "${label}" are delayed. The oldest one has been pending since ${oldest ? timeInWords(oldest) : "some time"}.`,
     },
     failures_5: failuresInARow(5),
     failures_10: failuresInARow(10),
@@ -171,25 +169,25 @@ function wordsOf({ kind, label, cause }: MailedAlert): Words {
 export function alertMail(
   alerts: readonly MailedAlert[],
   { email, name, ...brand }: Recipient,
-  options: { readonly serverRoot: string; readonly standing?: Standing | undefined },
+  options: { readonly serverRoot: string; readonly summary?: HealthSummary | undefined },
 ): NewMail {
   const each = [...Map.groupBy(alerts, (one) => one.subscriptionId).values()];
   const greeting = name === null ? "Hello," : `Hello ${name},`;
   const pages = `${options.serverRoot}/dashboard/webhooks`;
-  const content = each.length > 1 ? ofMany(each, pages) : ofOne(alerts, pages, options.standing);
+  const content = each.length > 1 ? ofMany(each, pages) : ofOne(alerts, pages, options.summary);
   return { to: email, ...brandedMail({ greeting, ...content }, brand), kind: "webhook_alert" };
 }
 
-function ofOne(alerts: readonly MailedAlert[], pages: string, standing: Standing | undefined) {
+function ofOne(alerts: readonly MailedAlert[], pages: string, summary: HealthSummary | undefined) {
   const { lead, earlier } = leadOf(alerts);
   const { webhookUrl, cause, subscriptionId, kind } = lead;
-  const { subject, says, advice = REMEDY, link = LOOK } = wordsOf(lead);
+  const { subject, says, advice = DEFAULT_ADVICE, link = DEFAULT_LINK } = wordsOf(lead);
   const { first_failure: first, last_failure: last, oldest_waiting_since: oldest } = cause;
   const tls = kind === "recovered" ? undefined : tlsWords(last?.tls_reason);
   const facts = [
     ["Endpoint", webhookUrl],
-    ["Condition", standing && conditionInWords(standing)],
-    ["Failing since", standing?.since && timeInWords(isoInstant(standing.since))],
+    ["Condition", summary && conditionInWords(summary)],
+    ["Failing since", summary?.since && timeInWords(isoInstant(summary.since))],
     ["First failure", inWords(first)],
     ["Last failure", inWords(last)],
     ["Oldest event", kind === "recovered" || !oldest ? undefined : timeInWords(oldest)],
@@ -206,32 +204,32 @@ function ofOne(alerts: readonly MailedAlert[], pages: string, standing: Standing
 function ofMany(each: readonly (readonly MailedAlert[])[], pages: string) {
   const leads = each.map((alerts) => leadOf(alerts).lead);
   return {
-    subject: `Alerts of ${each.length} webhook subscriptions`,
-    paragraphs: [`There are alerts of ${each.length} webhook subscriptions:`],
+    subject: `Alerts for ${each.length} webhook subscriptions`,
+    paragraphs: [`There are alerts for ${each.length} webhook subscriptions:`],
     facts: leads.map((lead) => [lead.label, wordsOf(lead).says] as const),
     link: { words: "View the subscriptions", href: pages },
   };
 }
 
-/** Returns the gravest of the latest alerts, and the others by time and gravity. */
+/** Returns the gravest of the latest alerts, and the other alerts by time and gravity, the earliest first. */
 function leadOf(alerts: readonly MailedAlert[]) {
   const [lead, ...others] = alerts.toSorted(
     (a, b) => b.raisedAt.getTime() - a.raisedAt.getTime() || gravity(b) - gravity(a),
   );
-  if (lead === undefined) throw new Error("There is no alert to tell.");
+  if (lead === undefined) throw new Error("A mail needs at least one alert.");
   return { lead, earlier: others.toReversed() };
 }
 
 const gravity = ({ kind }: MailedAlert) => TROUBLE_KINDS.findIndex((one) => one === kind);
 
 /** Formats the condition as the page shows it, with the rate of the last hour. */
-function conditionInWords({ condition, successRate1h: rate }: Standing): string {
+function conditionInWords({ condition, successRate1h: rate }: HealthSummary): string {
   if (condition === null) return "Disabled";
   const word = `${condition.charAt(0).toUpperCase()}${condition.slice(1)}`;
   return rate === null ? word : `${word}, success rate (1 h) ${Math.floor(rate * 100)} %`;
 }
 
-/** Formats an instant as text in UTC; its offset is always zero. */
+/** Formats an instant as text in UTC. The time zone of the instant is always UTC. */
 const timeInWords = (instant: string) => `${instant.slice(0, 19).replace("T", " ")} UTC`;
 
 function inWords(failure: Cause["first_failure"]): string | undefined {

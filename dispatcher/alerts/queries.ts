@@ -12,13 +12,13 @@ import { outbox } from "../../db/schema/outbox.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { addMs } from "../../src/lib/clock.ts";
 
-// Checks run all the time, so their statements are raw SQL: the cost follows the number of subscriptions in trouble,
-// not of all subscriptions.
+// Checks of subscriptions run all the time, so their statements are raw SQL: the cost follows the number of
+// subscriptions in trouble, not of all subscriptions.
 
 /** The next attempt number of a lane's head that has failed twice. */
 const RETRYING_FROM = 3;
 
-const trouble = statement({
+const troubleQuery = statement({
   name: "alerts.trouble",
   // Raw SQL, because the statement jumps recursively from one subscription with waiting entries to the next.
   params: { everywhere: value("boolean") },
@@ -36,7 +36,7 @@ const trouble = statement({
       union select id from webhook_subscriptions where state = 'active' and consecutive_failure_count > 0
       union select id from webhook_subscriptions where state = 'disabled'
       union select subscription_id from incidents where ended_at is null
-      -- Uses the last count of the backlog, so that no query walks over all queued entries.
+      -- Adds subscriptions that had a backlog at the last count. A new count would walk over all queued entries.
       union select s.id
               from stats_progress p cross join webhook_subscriptions s cross join lateral (
                      select entries from backlog_stats b
@@ -65,10 +65,10 @@ const trouble = statement({
  * have alerts to be mailed; those of a suspended partner are held until it is active again.
  */
 export async function findTrouble(db: DbOrTx, everywhere: boolean) {
-  return onlyRow(await db.run(trouble, { everywhere }));
+  return onlyRow(await db.run(troubleQuery, { everywhere }));
 }
 
-const seen = statement({
+const seenQuery = statement({
   name: "alerts.see",
   // Raw SQL, because the statement looks each table up by its key, once per subscription.
   params: { ids: list(webhookSubscriptions.id) },
@@ -105,9 +105,10 @@ const seen = statement({
   text: ({ ids }) => sql`
     select s.id, s.partner_id as "partnerId", s.state, s.consecutive_failure_count as failures,
            case when s.disabled_reason not in ('manual', 'operator', 'suspended') then s.disabled_at end as "disabledAt",
-           -- Held entries of a disabled subscription are not retried.
+           -- A disabled subscription is not retrying, because its entries are held.
            s.state = 'active' and exists (
-             -- Any number of reviews may wait, and the first ones may have failed once.
+             -- All waiting entries are searched, because any number of reviews may wait, and the first of them may have
+             -- failed only once.
              select from outbox
               where state = 'waiting' and subscription_id = s.id
                 and skipped_at is null and sequence > ${skippedThrough(sql`s.id`)}
@@ -129,14 +130,15 @@ const seen = statement({
       left join lateral (
              select started_at + duration_ms * interval '1 millisecond' as at from delivery_attempts
               where subscription_id = s.id and outcome = 'delivered'
-                -- Only a success lowers the failures of an active subscription, or leaves it without any.
+                -- Searches only if an attempt can have succeeded: a success leaves an active subscription with fewer
+                -- failures, or with none.
                 and s.state = 'active' and (s.consecutive_failure_count < i.failures or s.consecutive_failure_count = 0)
                 and i.id is not null
               order by id desc limit 1) success on true`,
 });
 
 export function seeSubscriptions(db: DbOrTx, ids: readonly string[]) {
-  return db.run(seen, { ids });
+  return db.run(seenQuery, { ids });
 }
 
 export type SeenRow = Awaited<ReturnType<typeof seeSubscriptions>>[number];
@@ -196,7 +198,10 @@ export type Failure = Awaited<ReturnType<typeof lastFailures>>[number];
 const { name, role, isActive, email, companyId } = users;
 const { brandName, primaryColor, whiteLabelEnabled } = companies;
 
-/** Joins the partner of an alert unless it is suspended: its alerts are held (contract 10.1). */
+/**
+ * The join condition for the partner of an alert. It excludes suspended partners, because their alerts are held
+ * (contract 10.1).
+ */
 const ofActivePartner = and(eq(companies.id, alerts.partnerId), companies.isActive);
 
 /**
@@ -245,8 +250,8 @@ export type PartnerRow = Awaited<ReturnType<typeof partnersOf>>[number];
 /** The most alert POSTs that are under way at the same time. */
 const POSTS_AT_ONCE = 16;
 /**
- * The duration of a claim in milliseconds, longer than a POST may take. After it another process repeats the attempt
- * under the same id.
+ * The duration of a claim in milliseconds, longer than a POST may take. After this time another process repeats the
+ * POST under the same id.
  */
 export const CLAIM_MS = 60_000;
 
@@ -278,7 +283,7 @@ export function claimPosts(db: Db, at: Date) {
 export type ClaimedPost = Awaited<ReturnType<typeof claimPosts>>[number];
 
 /** Applies the result of a POST if the alert is still at this attempt. */
-export async function movePost(db: Db, one: ClaimedPost["alert"], to: Partial<NewAlert>) {
+export async function updateClaimedPost(db: Db, one: ClaimedPost["alert"], to: Partial<NewAlert>) {
   const isSame = and(eq(alerts.id, one.id), eq(alerts.webhookAttempt, one.webhookAttempt));
   await db.update(alerts).set(to).where(isSame);
 }

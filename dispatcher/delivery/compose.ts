@@ -23,13 +23,13 @@ export interface SignedRequest extends DeliveryRequest {
   readonly standardSignatures: string | null;
 }
 
-/** The header of every test, also of a test that looks like another event (contract 6.12). */
+/** The header of every test, also of a test with the name and the form of a real event (contract 6.12). */
 const TEST_MARK = { "X-SVC-Test": "1" };
 
 /**
  * Composes the signed POST of one attempt from the facts of its entry (contract 7.1). During the grace period of a
- * rotation it carries both signatures. The keys are the UTF-8 bytes of the secrets as displayed, not the bytes that the
- * hex digits encode (contract 6.6).
+ * secret rotation the POST carries both signatures. Their keys are the UTF-8 bytes of the secrets as displayed, not the
+ * bytes that the hex digits encode (contract 6.6).
  */
 export function composeRequest(
   { isTest, payloadMode, event, eventId, attempt }: Omit<Entry, "facts">,
@@ -49,7 +49,7 @@ export function composeRequest(
   return { url: webhookUrl, body, headers, signature, previousSignature, standardSignatures };
 }
 
-/** Signs id, timestamp and body with each secret, as Standard Webhooks does (contract 7.18). */
+/** Signs the event id, timestamp and body with each secret, as Standard Webhooks requires (contract 7.18). */
 function signStandard(eventId: string, body: string, at: Date, secrets: readonly string[]) {
   const timestamp = standardTimestamp(at);
   const content = `${eventId}.${timestamp}.${body}`;
@@ -64,8 +64,8 @@ export function factsOf(entry: Entry, partnerId: number): EventFacts | undefined
   return entry.isTest ? testFactsOf(entry, partnerId) : entry.facts;
 }
 
-const ACTOR = { type: "system", id: null, name: "webhook.test" };
-const REVIEW = {
+const TEST_ACTOR = { type: "system", id: null, name: "webhook.test" };
+const TEST_REVIEW = {
   id: 0,
   external_review_id: "test",
   store_id: 0,
@@ -76,8 +76,8 @@ const REVIEW = {
 };
 
 /**
- * Makes the facts of a test of any event (contract 6.12), which occurred when it was requested. No id exists except that
- * of the partner.
+ * Makes the facts of a test of any event (contract 6.12). The time of the facts is the time of the request for the
+ * test. The id of the partner is real; all other ids are 0 or null.
  */
 export function testFactsOf(
   { event, eventId, recordedAt: occurredAt }: Pick<Entry, "event" | "eventId" | "recordedAt">,
@@ -95,8 +95,8 @@ export function testFactsOf(
     // Connection events have no review. Posting events have the id of a review, but do not embed it (contract 8.1).
     reviewId: CONNECTION_EVENTS.some((one) => one === event) ? null : 0,
     axis: site?.axis ?? null,
-    actorJson: JSON.stringify(ACTOR),
-    reviewJson: site === undefined ? JSON.stringify(REVIEW) : null,
+    actorJson: JSON.stringify(TEST_ACTOR),
+    reviewJson: site === undefined ? JSON.stringify(TEST_REVIEW) : null,
     siteJson: site === undefined ? null : JSON.stringify(siteOf(site)),
     metadataJson: '{"test":true}',
   };
@@ -120,7 +120,7 @@ function siteOf({ axis, isConnected, isError }: NonNullable<ReturnType<typeof si
 }
 
 /** The facts of a POST that are known before its result. */
-interface Posted extends Pick<
+interface MadePost extends Pick<
   AttemptRecord,
   "id" | "shard" | "subscriptionId" | "erasures" | "startedAt" | "endedMs" | "possiblyRepeated"
 > {
@@ -129,15 +129,15 @@ interface Posted extends Pick<
   readonly request: SignedRequest;
 }
 
-/** Makes the record of a POST from its result and the decision about it. */
+/** Makes the attempt record of a POST from the result of the POST and the decision about its entry. */
 export function recordAttempt(
-  { entry, host, request, ...made }: Posted,
+  { entry, host, request, ...made }: MadePost,
   result: PostResult,
   decision: Decision,
 ): AttemptRecord {
   const response = "statusCode" in result ? result : undefined;
-  // The exact request can be reproduced from the payload format, the host and the signatures. A test event has no history, so
-  // its record contains the whole request.
+  // The attempt record of an event has only the payload format, the host and the signatures, from which the exact
+  // request can be reproduced. A test has no `review_history` row, so its attempt record contains the whole request.
   const { headers, body, signature, previousSignature, standardSignatures } = request;
   const { sequence, eventId, event, isTest, round, attempt, isLogged } = entry;
   const { payloadMode, batchJobId, recordedAt } = entry;

@@ -1,6 +1,6 @@
 import type { Clock } from "../../src/lib/clock.ts";
 import { checkWebhookUrl } from "../../src/lib/egress.ts";
-import { remember } from "../../src/lib/batches.ts";
+import { memoize } from "../../src/lib/memoize.ts";
 import type { ExchangeResult, HttpClient, PostControl } from "../http/client.ts";
 import type { OwnPart } from "../http/failure.ts";
 import { readExcerpt } from "../http/excerpt.ts";
@@ -13,7 +13,7 @@ export interface DeliveryRequest {
   readonly body: string | Uint8Array;
 }
 
-interface Measured {
+interface MeasuredResult {
   readonly durationMs: number;
   /**
    * True if the request was sent a second time within this attempt, because a reused connection had died without a
@@ -24,7 +24,7 @@ interface Measured {
   readonly works?: readonly OwnPart[] | undefined;
 }
 
-interface Answered extends Measured {
+interface AnsweredResult extends MeasuredResult {
   readonly statusCode: number;
   readonly responseHeaders: Readonly<Record<string, string>>;
   readonly responseExcerpt: string;
@@ -34,9 +34,9 @@ interface Answered extends Measured {
 
 /** The result of one attempt (contract 7.5). `unsent`, `withheld` and `aborted` are no failures of the receiver. */
 export type PostResult =
-  | ({ readonly kind: "accepted" } & Answered)
-  | ({ readonly kind: "gone" | "rejected"; readonly errorCode: "http_status" } & Answered)
-  | (Exclude<ExchangeResult, { readonly kind: "answered" }> & Measured);
+  | ({ readonly kind: "accepted" } & AnsweredResult)
+  | ({ readonly kind: "gone" | "rejected"; readonly errorCode: "http_status" } & AnsweredResult)
+  | (Exclude<ExchangeResult, { readonly kind: "answered" }> & MeasuredResult);
 
 /** Makes one POST unless `mayBegin` forbids it. Every behaviour of the receiver is a result and never throws. */
 export type Deliver = (request: DeliveryRequest, control?: PostControl) => Promise<PostResult>;
@@ -45,9 +45,10 @@ export type Deliver = (request: DeliveryRequest, control?: PostControl) => Promi
 const MAX_URLS_KEPT = 10_000;
 
 export function createDeliver({ clock, client }: { clock: Clock; client: HttpClient }): Deliver {
-  // The syntax of a URL is checked once per process. The addresses of its host are checked at each connection.
+  // The syntax of a URL is checked once per process. The addresses of its host are checked whenever a connection to it
+  // is made.
   const { policy } = client.settings;
-  const check = remember((url: string) => checkWebhookUrl(url, policy), MAX_URLS_KEPT);
+  const check = memoize((url: string) => checkWebhookUrl(url, policy), MAX_URLS_KEPT);
   return async (request, control) => {
     const startedMs = clock.monotonicMs();
     const checked = check(request.url);
@@ -60,7 +61,7 @@ export function createDeliver({ clock, client }: { clock: Clock; client: HttpCli
     if (result.kind !== "answered") return { ...result, durationMs };
     const { statusCode, headers, body, resent, works } = result;
     const excerpt = await readExcerpt(body, headers);
-    const answered: Answered = {
+    const answered: AnsweredResult = {
       durationMs,
       resent,
       works,

@@ -12,11 +12,12 @@ export interface Attempted {
 }
 
 /**
- * The destinations that have to fail, without one that proves the opposite, before a failure is ours (contract 7.8).
- * One destination that does not answer is down; several of different partners are more likely our network. A proxy that
- * refuses is ours from the first refusal on. `machine` and `proxy` say by themselves whose failure it is.
+ * The number of destinations that have to fail before their failures count as ours, if no other destination proves that
+ * the part works (contract 7.8). One destination that does not answer is down. If destinations of several partners do
+ * not answer, our network has probably failed. A refusal by our proxy or firewall (`policy`) is our failure from the
+ * first one on. Failures of `machine` and `proxy` are always ours.
  */
-const NEEDED: Readonly<Record<OwnPart, number>> = {
+const NEEDED_DESTINATIONS: Readonly<Record<OwnPart, number>> = {
   machine: 0,
   proxy: 0,
   policy: 1,
@@ -25,33 +26,36 @@ const NEEDED: Readonly<Record<OwnPart, number>> = {
 };
 
 /**
- * The time in ms for which a proof counts, also for an attempt that fails at once. For a longer attempt a proof counts
- * from its start on: the way worked while it was under way.
+ * The time in ms before the end of a failed attempt in which a proof that the part works counts. If the attempt took
+ * longer, every proof since its start counts, because the part worked while the attempt was under way.
  */
 const PROOF_MS = 1_000;
 /** The most destinations that are remembered for each part (our choice). */
 const MAX_HOSTS = 10_000;
-/** The time in ms without a failure of ours after which an outage has ended. It exceeds the longest pause of a lane. */
+/**
+ * The time in ms without a failure of ours after which an outage has ended. It exceeds the longest wait of a lane after
+ * such a failure.
+ */
 const OUTAGE_MS = 60_000;
 
 /**
- * The longest time in ms for which a part may fail for everything (our choice). Destinations that are down alone, with no
- * other one to prove it, are recorded after that. It exceeds a night, so that an outage of ours that nobody mends until the
- * morning costs no event.
+ * The longest outage of a part in ms during which failures count as ours (our choice). After that they count as
+ * failures of the destinations, which may be down while no other destination is tried that would prove it. The time
+ * exceeds a night, so that an outage of ours that nobody repairs until the morning costs no event.
  */
 export const LONGEST_OUTAGE_MS = 24 * 3_600_000;
 
 /**
- * Whether a part of our own is to blame for failures that may be its own or the destination's (contract 7.8). `hosts`
- * and `partners` count the destinations that failed since the part was last seen to work, without those that failed
- * before while others worked.
+ * Whether a failure that either a part of our own or the destination has caused counts as ours (contract 7.8). `hosts`
+ * and `partners` count the destinations that failed since the part was last seen to work, except those that are known
+ * to be down themselves.
  *
  * | Began in an outage that has ended | Seen to work within the attempt | Outage lasts | Enough destinations | Ours |
  * |---|---|---|---|---|
- * | yes | - | - | - | yes: the outage may have swallowed what the attempt waited for |
+ * | yes | - | - | - | yes: packets that it waited for may have been lost in the outage |
  * | no | yes | - | - | no: the part works, so the destination fails |
  * | no | no | yes | - | yes, until any destination proves that the part works |
- * | no | no | no | yes | yes: what fails for everything is ours |
+ * | no | no | no | yes | yes: no destination works, so the failure is ours |
  * | no | no | no | no | no: one destination that fails is down |
  */
 export function isOurs(
@@ -64,12 +68,12 @@ export function isOurs(
     readonly partners: number;
   },
 ): boolean {
-  if (NEEDED[part] === 0 || seen.beganInOutage) return true;
+  if (NEEDED_DESTINATIONS[part] === 0 || seen.beganInOutage) return true;
   if (seen.isProved) return false;
-  return seen.lasts || Math.min(seen.hosts, seen.partners) >= NEEDED[part];
+  return seen.lasts || Math.min(seen.hosts, seen.partners) >= NEEDED_DESTINATIONS[part];
 }
 
-/** Returns host and port as in the `Host` header. */
+/** Returns the host and port of a URL as in the `Host` header. */
 export function hostOf(url: string): string {
   return URL.parse(url)?.host ?? url;
 }
@@ -79,19 +83,20 @@ interface ReachDeps {
   readonly log: Log;
 }
 
-/** The evidence about one part of our own. */
+/** The evidence whether one part of our own works. */
 class Evidence {
   readonly #part: OwnPart;
   #provedMs = Number.NEGATIVE_INFINITY;
   /** The monotonic time of the first failure of ours; undefined while there is no outage. */
   #sinceMs: number | undefined;
-  /** The monotonic time at which a destination has ended the last outage. */
+  /** The monotonic time at which a destination was reached and so ended the last outage. */
   #outageEndedMs = Number.NEGATIVE_INFINITY;
   /** The destinations that failed since the part was last seen to work, with their partners. */
   readonly #suspects = new Map<string, number>();
   /**
-   * The destinations whose own failure it is: the part was seen to work after they failed. They say nothing about the
-   * part until they are reached again, so that a quiet night with dead receivers alone is no outage.
+   * The destinations that are down themselves: the part was seen to work after they failed. Their failures are not
+   * counted against the part until they are reached again. Otherwise a night in which only receivers that are down are
+   * tried would look like an outage.
    */
   readonly #down = new Set<string>();
 
@@ -100,7 +105,8 @@ class Evidence {
   }
 
   worked(host: string, atMs: number): void {
-    // A remembered answer is older than an outage that began since, and proves nothing about it.
+    // Ignores a remembered DNS answer that is older than the present outage, because it proves nothing about the
+    // outage.
     if (this.#sinceMs !== undefined && atMs < this.#sinceMs) return;
     this.#provedMs = Math.max(this.#provedMs, atMs);
     if (this.#sinceMs !== undefined) this.#outageEndedMs = atMs;
@@ -122,12 +128,15 @@ class Evidence {
     const lasts = this.#sinceMs !== undefined;
     const partners = isProved || lasts ? 0 : new Set(this.#suspects.values()).size;
     const ours = isOurs(this.#part, { beganInOutage, isProved, lasts, hosts, partners });
-    // Only a destination that works ends an outage, and not one that fails.
+    // A failure of ours begins an outage, unless one lasts already or the attempt began in an outage that has ended.
     if (ours && !beganInOutage) this.#sinceMs ??= endedMs;
     return ours;
   }
 
-  /** The destinations that failed are down: the part works, or nothing has proved their failures ours for too long. */
+  /**
+   * Marks the destinations that failed as down, because the part works, or because the outage has lasted for too long
+   * to be ours.
+   */
   #acquit(): void {
     for (const host of this.#suspects.keys()) this.#down.add(host);
     this.#suspects.clear();
@@ -138,7 +147,9 @@ class Evidence {
   }
 }
 
-/** Decides for each attempt whose failure it is, and remembers the outage of our own parts (contract 7.8). */
+/**
+ * Decides for each attempt whether its failure is ours, and stores the current outage of our own parts (contract 7.8).
+ */
 export class Reach {
   readonly #evidence: Readonly<Record<OwnPart, Evidence>> = {
     machine: new Evidence("machine"),
@@ -151,30 +162,33 @@ export class Reach {
   /** The monotonic time of the last failure of ours. */
   #failedMs = 0;
 
-  /** The outage that lasts; undefined while nothing of our own fails. */
+  /** The present outage; undefined while no part of our own fails. */
   get outage(): Outage | undefined {
     return this.#outage;
   }
 
-  /** Notes an attempt. Returns the part of our own that failed; undefined if the attempt counts. */
-  note(result: PostResult, attempted: Attempted, now: Date): OwnPart | undefined {
+  /**
+   * Notes an attempt. Returns the part of our own that failed; undefined if none has failed or the destination counts
+   * as the cause.
+   */
+  note(result: PostResult, attempted: Attempted, clock: Pick<Clock, "now">): OwnPart | undefined {
     const seen = whenSeen(result, attempted);
     for (const part of result.works ?? []) this.#evidence[part].worked(seen.host, seen.endedMs);
     const part = "fault" in result ? result.fault : undefined;
     if (part === undefined || !this.#evidence[part].failed(seen)) return undefined;
-    const since = this.#outage?.since ?? now;
+    const since = this.#outage?.since ?? clock.now();
     this.#outage = { part, since };
     this.#failedMs = attempted.endedMs;
     return part;
   }
 
   /**
-   * Decides whose failure a failed attempt is. Ours is `unsent`, whatever the result was; a destination that our proxy
-   * refuses while it passes others has failed.
+   * Decides whether a failed attempt is our failure or the destination's. A failure of ours becomes `unsent`, whatever
+   * the result was. If our proxy refuses one destination but passes others, the destination has failed.
    */
   attribute(result: PostResult, attempted: Attempted, { clock, log }: ReachDeps): PostResult {
     const isNew = this.#outage === undefined;
-    const part = this.note(result, attempted, clock.now());
+    const part = this.note(result, attempted, clock);
     if (part === undefined)
       return result.kind === "unsent"
         ? { ...result, kind: "failed", errorCode: "connect" }
@@ -194,8 +208,8 @@ export class Reach {
 }
 
 /**
- * Dates what an attempt has shown. A look-up whose failure the resolver remembers says how DNS was then, and nothing about
- * the time of the attempt.
+ * Returns the attempt with the times to which its evidence belongs. If the resolver only remembers that an earlier
+ * look-up failed, the result shows the state of DNS at that look-up, and not at the attempt.
  */
 function whenSeen(result: PostResult, attempted: Attempted): Attempted {
   const lookedUpMs = "rememberedMs" in result ? result.rememberedMs : undefined;

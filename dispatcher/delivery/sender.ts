@@ -1,6 +1,6 @@
 import { addMs, type Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
-import { remember } from "../../src/lib/batches.ts";
+import { memoize } from "../../src/lib/memoize.ts";
 import { decideNext, postponeMs } from "../actor/decide.ts";
 import type { ActorEvent, Effect, Loaded, Subscription } from "../actor/event.ts";
 import { loadRequest } from "../actor/load.ts";
@@ -22,7 +22,7 @@ export interface AttemptDeps {
   readonly log: Log;
   readonly deliver: Deliver;
   readonly retryDelaysMs: readonly number[];
-  /** The evidence about our own parts, which the POSTs of alerts share. */
+  /** The evidence whether our own parts of the way to receivers work. The POSTs of alerts share it. */
   readonly reach?: Reach;
   /** Returns a new ULID for an instant in ms since the epoch, greater than all that it returned before. */
   readonly newUlid: (atMs: number) => string;
@@ -38,14 +38,14 @@ interface SenderDeps extends AttemptDeps {
 
 export type SendEvent =
   | { readonly kind: "actor_event"; readonly actor: Actor; readonly event: ActorEvent }
-  /** Too many requests wait for the host group of this actor, which has to be parked. */
+  /** Too many requests wait for the host group of this actor, so the subscription of the actor has to be parked. */
   | { readonly kind: "host_saturated"; readonly actor: Actor; readonly group: string }
   /** A request has ended, so subscriptions that are parked for its host may return. */
   | { readonly kind: "slot_released"; readonly host: string };
 
 type Send = Effect & { readonly kind: "send" };
 
-interface Started {
+interface StartedSend {
   readonly slot: Slot;
   readonly startedAt: Date;
 }
@@ -54,21 +54,21 @@ interface Started {
 const HANGING_MS = 1_000;
 /** The time in milliseconds that a lane waits for an entry that cannot be sent, before the entry is read again. */
 const QUARANTINE_MS = 30_000;
-/** The most URLs for which the host is remembered (our choice). */
+/** The most URLs whose host is cached (our choice). */
 const MAX_HOSTS_KEPT = 10_000;
 
 /**
- * Makes the POSTs of the actors: waits for a slot, composes and sends the request, and passes its attempt record to
- * the committer.
+ * Makes the POSTs of the actors: waits for a request slot, composes and sends the request, and passes its attempt
+ * record to the committer.
  */
 export class Sender {
   readonly #deps: SenderDeps;
   readonly #report: (event: SendEvent) => void;
   readonly #slots: Slots;
   readonly #reach: Reach;
-  /** The number of sends of each actor that wait for a slot or are under way. */
+  /** The number of sends of each actor that wait for a request slot or are under way. */
   #begun = new WeakMap<Actor, number>();
-  readonly #hostOf = remember(hostOf, MAX_HOSTS_KEPT);
+  readonly #hostOf = memoize(hostOf, MAX_HOSTS_KEPT);
   /** The number of sends that were postponed because the entry has no row in review_history. */
   quarantinedEntries = 0;
 
@@ -83,7 +83,8 @@ export class Sender {
     const host = this.#hostOf(effect.subscription.webhookUrl);
     const begun = this.#begun.get(actor) ?? 0;
     const group = this.#slots.saturatedGroupOf(host);
-    // An actor is parked only while no request of it waits or runs: a stop would withhold these requests, too.
+    // An actor is parked only while none of its requests waits or runs, because parking stops the actor, and its
+    // waiting requests would not start.
     const isParked = group !== undefined && begun === 0;
     if (isParked) this.#report({ kind: "host_saturated", actor, group });
     this.#begun.set(actor, begun + 1);
@@ -92,16 +93,22 @@ export class Sender {
   }
 
   /**
-   * Pauses new requests while another dispatcher may have taken over, or while too many records wait for their commit.
+   * Pauses new requests while another dispatcher may hold the shards, or while too many attempt records wait for their
+   * commit.
    */
   regulate(): void {
-    const { clock, holdings, committer, log } = this.#deps;
-    if (this.#reach.settle(clock.monotonicMs())) log.info("network.restored");
+    const { holdings, committer } = this.#deps;
     if (holdings.safe && committer.keepsUp) this.#slots.resume();
     else this.#slots.pause();
   }
 
-  /** The outage of our own that lasts; undefined without one. */
+  /** Ends an outage of our own parts of which nothing was seen for a while. */
+  endOutage(): void {
+    const { clock, log } = this.#deps;
+    if (this.#reach.settle(clock.monotonicMs())) log.info("network.restored");
+  }
+
+  /** The present outage of our own parts; undefined without one. */
   get outage(): Outage | undefined {
     return this.#reach.outage;
   }
@@ -134,7 +141,10 @@ export class Sender {
     });
   }
 
-  /** Starts the request of a send that has its slot, unless the actor, the lease or the settings forbid it by now. */
+  /**
+   * Starts the request of a send that has its request slot, unless the actor, the lease or the settings forbid it by
+   * now.
+   */
   #start(actor: Actor, effect: Send, slot: Slot): void {
     const { clock, holdings } = this.#deps;
     const now = clock.now();
@@ -154,7 +164,7 @@ export class Sender {
   }
 
   /** Composes a POST and makes it. The facts of its entry are dropped, so that memory holds the body only once. */
-  #compose(actor: Actor, effect: Send, started: Started): void {
+  #compose(actor: Actor, effect: Send, started: StartedSend): void {
     const { slot, startedAt } = started;
     const { entry, subscription } = effect;
     const facts = factsOf(entry, subscription.partnerId);
@@ -166,7 +176,7 @@ export class Sender {
       entry.facts = undefined;
       void this.#attempt(actor, effect, { slot, startedAt, request });
     } catch (error) {
-      // A bug in our code is no failure of the receiver, so the entry keeps its attempt.
+      // Postpones the send: a bug in our code is no failure of the receiver, so the entry keeps its attempt number.
       this.#postpone(actor, effect, slot, String(error));
     }
   }
@@ -175,14 +185,14 @@ export class Sender {
   async #attempt(
     actor: Actor,
     effect: Send,
-    { slot, startedAt, request }: Started & { readonly request: SignedRequest },
+    { slot, startedAt, request }: StartedSend & { readonly request: SignedRequest },
   ): Promise<void> {
     const { clock, deliver, holdings, newUlid, retryDelaysMs } = this.#deps;
     const { id: dispatcherId } = holdings;
     const { entry, lane, possiblyRepeated, subscription } = effect;
     const { host } = slot;
-    // The id is drawn at the start: the ULIDs of a process never go back, so an id drawn at the end would carry the
-    // end time.
+    // The id is drawn at the start of the attempt, so that it contains that time. ULIDs of a process never go back, so
+    // an id that is drawn after those of later attempts would contain a later time.
     const id = newUlid(startedAt.getTime());
     let posted: PostResult;
     try {
@@ -192,14 +202,14 @@ export class Sender {
         mayBegin: () => mayLeave(dispatcherId, { actor, holdings, subscription }),
       });
     } catch (error) {
-      // As above.
       if (dispatcherId === holdings.id) this.#postpone(actor, effect, slot, String(error));
       return;
     }
     const endedMs = clock.monotonicMs();
     const made = { host, partnerId: subscription.partnerId, startedMs: slot.startedMs, endedMs };
     const result = this.#reach.attribute(posted, made, this.#deps);
-    // The lease was lost meanwhile: the new holder of the shard repeats the attempt.
+    // If the lease was lost during the POST, the result is discarded, and the new holder of the shard repeats the
+    // attempt.
     if (dispatcherId !== holdings.id) return;
     if (result.kind === "withheld") {
       this.#release(slot);
@@ -211,12 +221,22 @@ export class Sender {
     const isDecisive = entry.eventId === subscription.pendingTestEventId;
     const delays = isDecisive ? [] : retryDelaysMs;
     const decision = decideNext(result.kind, { attempt: entry.attempt, retryDelaysMs: delays });
+    const { id: subscriptionId, shard } = actor;
     const { erasures } = subscription;
-    const ids = { id, shard: actor.shard, subscriptionId: actor.id, erasures };
-    const post = { ...ids, startedAt, endedMs, entry, host, request, possiblyRepeated };
+    const post = {
+      id,
+      shard,
+      subscriptionId,
+      erasures,
+      startedAt,
+      endedMs,
+      entry,
+      host,
+      request,
+      possiblyRepeated,
+    };
     const record = recordAttempt(post, result, decision);
     this.#deps.committer.commit(dispatcherId, record, (active) => {
-      this.regulate();
       const committed = { kind: "committed", lane, decision, active } as const;
       this.#report({ kind: "actor_event", actor, event: committed });
     });
@@ -244,17 +264,17 @@ export class Sender {
 
   /**
    * Postpones a send after a failure on our side. No POST was made, so nothing is recorded and the entry keeps its
-   * attempt.
+   * attempt number.
    */
   #postpone(actor: Actor, { entry, lane }: Send, slot: Slot, detail: string): void {
     const fields = { subscription_id: actor.id, event_id: entry.eventId, detail };
-    this.#deps.log.warn("webhook.postponed", fields);
+    this.#deps.log.warn("attempt.postponed", fields);
     this.#putOff(actor, lane, slot, postponeMs(actor.postponed));
   }
 
   /**
-   * Postpones an entry that has no row in review_history and makes its lane wait. A send of the entries behind it
-   * would break the order, and an invented body would be delivered as the real event.
+   * Postpones an entry that has no row in review_history and makes its lane wait. If the entries behind it were sent,
+   * the order would be broken. If a body were invented, the receiver would take it for the real event.
    */
   #quarantine(actor: Actor, { entry, lane }: Send, slot: Slot): void {
     this.quarantinedEntries += 1;
@@ -265,7 +285,7 @@ export class Sender {
       sequence: entry.sequence,
       review_id: lane === MAIN ? null : entry.reviewId,
     });
-    this.#deps.log.error("entry.quarantined", {
+    this.#deps.log.error("delivery.quarantined", {
       subscription_id: actor.id,
       event_id: entry.eventId,
       sequence: entry.sequence,
@@ -281,8 +301,8 @@ export class Sender {
   }
 
   /**
-   * Reads the settings again, ahead of all loads, for a send that waited long for its slot. The send does not begin
-   * if the host, the ordering or the pending test has changed, or if something was erased.
+   * Reads the settings again, ahead of all loads, for a send that waited long for its request slot. The send does not
+   * begin if the host, the ordering or the pending test has changed, or if something was erased.
    */
   #refresh(actor: Actor, effect: Send, slot: Slot): void {
     const { clock, holdings, loader } = this.#deps;
@@ -296,8 +316,8 @@ export class Sender {
         subscription.erasures === effect.subscription.erasures &&
         this.#hostOf(subscription.webhookUrl) === slot.host;
       if (isSame) return this.#start(actor, { ...effect, subscription, readAt: clock.now() }, slot);
-      // The end of the send is reported before the slot is free, so that other sends of this actor do not start with
-      // the old settings.
+      // The end of the send is reported before its request slot is released, so that other sends of this actor do not
+      // start with the old settings.
       this.#withhold(actor, effect.lane, subscription === undefined);
       this.#release(slot);
     };
@@ -320,15 +340,15 @@ export class Sender {
       possibly_repeated: record.possiblyRepeated || undefined,
       detail: result.kind === "failed" ? result.detail : undefined,
     };
-    if (record.decision.kind === "delivered") log.debug("webhook.attempted", fields);
-    else log.info("webhook.attempted", fields);
+    if (record.decision.kind === "delivered") log.debug("attempt.finished", fields);
+    else log.info("attempt.finished", fields);
   }
 }
 
 /**
- * Returns the reason why a send that has its slot may not begin. `stopped`: the actor stops, its subscription is not
- * active, or the entry may have been erased. `unsafe`: the lease may have expired; a process that stood still notices it
- * here, before any timer. `stale`: the settings of the send are too old.
+ * Returns the reason why a send that has its request slot may not begin. `stopped`: the actor stops, its subscription
+ * is not active, or the entry may have been erased. `unsafe`: the lease may have expired; a process that was suspended
+ * notices it here, before any of its timers runs. `stale`: the settings of the send are too old.
  */
 export function obstacleTo(
   { readAt, subscription }: Pick<Send, "readAt" | "subscription">,
@@ -342,9 +362,9 @@ export function obstacleTo(
 }
 
 /**
- * Whether a request that began under this lease may be written. `subscription` is the settings that its entry was read
- * with. It is checked right before the first byte, because a look-up or a connection can take longer than the lease
- * (contract 7.4).
+ * Whether a request that began under this lease may be written. `subscription` has the settings with which its entry
+ * was read. The sender calls this function right before the first byte, because a look-up or a connection can take
+ * longer than the lease (contract 7.4).
  */
 export function mayLeave(
   id: string,

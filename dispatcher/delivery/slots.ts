@@ -6,7 +6,9 @@ import type { Limits } from "./limits.ts";
  * slow.
  */
 const SLOW_MS = 1_000;
-/** The interval in milliseconds at which running requests are checked for slowness while others wait for a slot. */
+/**
+ * The interval in milliseconds at which running requests are checked for slowness while others wait for a request slot.
+ */
 const CHECK_MS = 250;
 /** The most fast hosts that are remembered (our choice). */
 const MAX_FAST_HOSTS = 100_000;
@@ -16,7 +18,7 @@ const MAX_FAST_HOSTS = 100_000;
  */
 export const SLOW_HOSTS = "";
 
-/** The permission for one request to run. */
+/** A request slot: the permission for one request to run. */
 export interface Slot {
   readonly host: string;
   readonly shard: number;
@@ -30,7 +32,7 @@ export interface Slot {
   abort?: () => void;
 }
 
-/** A request that waits for its slot. */
+/** A request that waits for its request slot. */
 export interface Waiting {
   readonly shard: number;
   /** The bytes of the entry. */
@@ -39,27 +41,30 @@ export interface Waiting {
   cancel(): void;
 }
 
-/** The requests that wait for slots of one speed, by host. The hosts are in the order of their turns. */
-type Queue = Map<string, Waiting[]>;
+/** The waiting requests to fast hosts, or those to slow hosts, by host. The hosts are in the order of their turns. */
+type HostQueue = Map<string, Waiting[]>;
 
 /**
  * Limits the simultaneous requests and shares them fairly: waiting hosts take turns, and within a host the order is
- * first come, first served. Fast hosts and slow hosts have separate slots (bulkheads), so that hosts that hang take
- * no slot from hosts that answer. A request to a fast host that turns out to be slow moves to the slow slots. While
- * `Slots` is paused no request starts.
+ * first come, first served. Fast hosts and slow hosts have separate request slots (bulkheads), so that hosts that hang
+ * take no slot from hosts that answer. A running request to a fast host moves to the slots of slow hosts when it
+ * becomes slow. While `Slots` is paused, no request starts.
  */
 export class Slots {
   readonly #clock: Clock;
   readonly #limits: Limits;
   #paused = true;
-  /** The slots in use, in the order in which their requests began. */
+  /** The request slots in use, in the order in which their requests began. */
   readonly #fast = new Set<Slot>();
   readonly #slow = new Set<Slot>();
   readonly #runningPerHost = new Map<string, number>();
   readonly #fastHosts = new Set<string>();
-  /** Two queues, so that a free slot finds its next request without a walk over hosts of the other speed. */
-  readonly #fastQueue: Queue = new Map();
-  readonly #slowQueue: Queue = new Map();
+  /**
+   * There are two queues, so that a free slot of fast or slow hosts finds its next request without a walk over the
+   * others.
+   */
+  readonly #fastQueue: HostQueue = new Map();
+  readonly #slowQueue: HostQueue = new Map();
   #waitingCount = 0;
   #checking = false;
 
@@ -68,7 +73,9 @@ export class Slots {
     this.#limits = limits;
   }
 
-  /** Starts a request as soon as a slot for it is free. The slot must be released when the request has ended. */
+  /**
+   * Starts a request as soon as a request slot is free for it. The slot must be released when the request has ended.
+   */
   acquire(host: string, waiting: Waiting): void {
     const queue = this.#queueOf(host);
     if (!queue.has(host) && this.#hasRoom(host)) return this.#begin(host, waiting);
@@ -79,8 +86,9 @@ export class Slots {
   }
 
   /**
-   * Returns the host group of this host if it is saturated: too many of its requests wait already, or those of the slow
-   * hosts have too many bytes, so that no more may be queued. Otherwise returns undefined.
+   * Returns the host group to which no more requests of this host may be added: the host itself if too many of its
+   * requests wait, or `SLOW_HOSTS` if the host is not fast and too many requests wait in all or those to slow hosts
+   * have too many bytes. Otherwise returns undefined.
    */
   saturatedGroupOf(host: string): string | undefined {
     const { waitingPerHost, waitingSlow, bytes } = this.#limits;
@@ -90,7 +98,7 @@ export class Slots {
     return isSaturated ? SLOW_HOSTS : undefined;
   }
 
-  /** Whether few enough requests of a host group wait that parked subscriptions may queue theirs again. */
+  /** Whether so few requests of a host group wait that its parked subscriptions may queue requests again. */
   hasDrained(group: string): boolean {
     const { waitingPerHost, waitingSlow, bytes } = this.#limits;
     if (this.#paused) return false;
@@ -129,19 +137,18 @@ export class Slots {
   }
 
   resume(): void {
-    // Requests that have a free slot wait only during a pause, so without a pause none of them has to be started
-    // here.
+    // Without a pause there is nothing to start, because a request for which a slot is free waits only during a pause.
     if (!this.#paused) return;
     this.#paused = false;
     this.#startWaiting();
   }
 
-  /** The slots in use. The requests of some of them may not have begun. */
+  /** The request slots in use. The requests of some of them may not have begun. */
   get running(): readonly Slot[] {
     return [...this.#fast, ...this.#slow];
   }
 
-  /** Forgets waiting and running requests; waiting requests never start. The speed of the hosts stays known. */
+  /** Forgets waiting and running requests; waiting requests never start. It remains known which hosts are fast. */
   clear(): void {
     this.#fast.clear();
     this.#slow.clear();
@@ -159,10 +166,13 @@ export class Slots {
     return sum;
   }
 
-  /** Returns the number of further requests that may start to fast hosts, or to slow hosts. */
+  /**
+   * Returns the number of further requests that may start: to fast hosts if `isFast` is true, otherwise to slow hosts.
+   */
   #room(isFast: boolean): number {
     const { requests } = this.#limits;
-    // Requests that turned out to be slow may exceed the slow slots, but never the total of both.
+    // Requests that became slow may exceed the number of slow slots, but fast and slow requests together never exceed
+    // twice the limit.
     const left = 2 * requests - this.#fast.size - this.#slow.size;
     return Math.min(left, requests - (isFast ? this.#fast : this.#slow).size);
   }
@@ -186,7 +196,7 @@ export class Slots {
         if (this.#paused || this.#room(queue === this.#fastQueue) <= 0) break;
         if (!this.#hasRoom(host)) continue;
         const first = requests.shift();
-        // Moves the host to the end of the queue, so that the next slot goes to another host.
+        // Moves the host to the end of the queue, so that the next request slot goes to another host.
         queue.delete(host);
         if (requests.length > 0) queue.set(host, requests);
         if (first === undefined) continue;
@@ -213,7 +223,7 @@ export class Slots {
     if (requests !== undefined) this.#queueOf(host).set(host, requests);
   }
 
-  #queueOf(host: string): Queue {
+  #queueOf(host: string): HostQueue {
     return this.#fastHosts.has(host) ? this.#fastQueue : this.#slowQueue;
   }
 
@@ -221,7 +231,10 @@ export class Slots {
     return this.#queueOf(host).get(host)?.length ?? 0;
   }
 
-  /** Moves requests that have become slow out of the fast slots, every `CHECK_MS` while other requests wait. */
+  /**
+   * Moves requests that have become slow from the request slots of fast hosts to those of slow hosts, every `CHECK_MS`
+   * while other requests wait.
+   */
   #checkLater(): void {
     if (this.#checking || this.#waitingCount === 0) return;
     this.#checking = true;

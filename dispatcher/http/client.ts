@@ -31,14 +31,14 @@ const MAX_ADDRESSES_TRIED = 4;
  */
 const RESEND_WITHIN_MS = 1_000;
 /**
- * The time in milliseconds within which a receiver refuses a connection. A router that cannot reach the receiver, or a
- * neighbour that does not answer, takes seconds, and Bun 1.4.4 reports that as ECONNREFUSED, too.
+ * The time in milliseconds within which an ECONNREFUSED counts as a refusal by the receiver. If a router cannot reach
+ * the receiver, or a neighbour does not answer, that takes seconds, and Bun 1.4.4 reports it as ECONNREFUSED, too.
  */
 const REFUSED_WITHIN_MS = 900;
 /** The status that some servers send, with `Connection: close`, before they close an idle connection. */
 const REQUEST_TIMEOUT = 408;
 
-type Ended =
+type EndedExchange =
   | {
       readonly kind: "answered";
       readonly statusCode: number;
@@ -46,9 +46,9 @@ type Ended =
       readonly body: BodyRecord;
     }
   /**
-   * `tlsReason` is set with `tls` only. `fault`: the part that may have failed instead of the receiver; undefined if the
-   * failure is the receiver's. `rememberedMs`: the monotonic time in ms of the earlier look-up that failed; undefined if
-   * this request made its own.
+   * `tlsReason` is set with `tls` only. `fault`: the part of our own that may have failed instead of the receiver;
+   * undefined if the receiver failed. `rememberedMs`: the monotonic time in ms at which the earlier look-up began whose
+   * failure is remembered; undefined if this request made its own.
    */
   | {
       readonly kind: "failed";
@@ -64,7 +64,8 @@ type Ended =
    */
   | { readonly kind: "unsent"; readonly detail: string; readonly fault: OwnPart }
   /**
-   * The client aborted the request. `withheld`: before its first byte, for example because `mayBegin` returned false.
+   * The request was aborted by us: `aborted` after its first byte was sent, `withheld` before that, for example because
+   * `mayBegin` returned false.
    */
   | { readonly kind: "aborted" }
   | { readonly kind: "withheld" };
@@ -73,7 +74,7 @@ type Ended =
  * The result of a request. `resent`: a reused connection died without a response, and the request was sent again on a
  * new one. `works`: the parts of our own that the request has shown to work.
  */
-export type ExchangeResult = Ended & {
+export type ExchangeResult = EndedExchange & {
   readonly resent: boolean;
   readonly works?: readonly OwnPart[];
 };
@@ -191,8 +192,8 @@ class Exchange implements ConnectionUser, Expiring {
     this.#isAnswering = true;
     parser.feed(chunk);
     const { head } = parser;
-    // The server sent this response to an idle connection just before the request, so it is no response to the
-    // request.
+    // A 408 that closes a reused connection was sent while the connection was idle, just before the request. It is no
+    // response to the request, so the request is sent again.
     const isGoodbye = head?.statusCode === REQUEST_TIMEOUT && !head.keepAlive;
     if (isGoodbye && this.#mayResend()) return this.#replace();
     if (parser.state === "complete") return this.#answer();
@@ -223,7 +224,7 @@ class Exchange implements ConnectionUser, Expiring {
     void this.#closed(phase, error);
   }
 
-  /** Ends the request after its connection, or after the connection to the last of the addresses. */
+  /** Ends the request because its connection has ended and no other address is tried. */
   async #closed(phase: ConnectionPhase, error: Error | undefined): Promise<void> {
     const detail = closeDetail(phase, error);
     if (phase === "handshaking") this.#reached();
@@ -232,7 +233,8 @@ class Exchange implements ConnectionUser, Expiring {
       const tlsReason = errorCode === "tls" ? tlsReasonOf(error) : undefined;
       return this.#settle({ kind: "failed", errorCode, detail, tlsReason });
     }
-    // A machine without an address of the family lacks no port: an IPv6 receiver is out of its reach.
+    // EADDRNOTAVAIL means a lack of ports, a fault of this machine, only if the machine has a route to the address.
+    // Otherwise the machine has, for example, no IPv6.
     const isSource = phase === "connecting" && codeOf(error) === "EADDRNOTAVAIL";
     const isUnrouted = isSource && !(await hasRoute(this.#address));
     const fault = isUnrouted ? undefined : faultOf(phase, error);
@@ -247,7 +249,10 @@ class Exchange implements ConnectionUser, Expiring {
     this.#works.push(...(this.#client.settings.proxy === undefined ? DIRECT : THROUGH_PROXY));
   }
 
-  /** Fails before the connection. The part may have failed, unless this request has shown that it works. */
+  /**
+   * Ends the request as failed without a connection. Names `part` as a possible cause, unless this request was sent
+   * before or has shown that the part works.
+   */
   async #failed(
     errorCode: FailureCode,
     detail: string,
@@ -265,13 +270,13 @@ class Exchange implements ConnectionUser, Expiring {
     this.#client.addresses.blame(this.#target.origin, this.#address);
   }
 
-  /** Whether the request may be sent again if the kept connection turns out to be dead (contract 7.10). */
+  /** Whether the request may be sent again if its reused connection has died (contract 7.10). */
   #mayResend(): boolean {
     if (!this.#isReused || this.#sent > 1) return false;
     return performance.now() - this.#startedMs < RESEND_WITHIN_MS;
   }
 
-  /** Replaces a dead reused connection by a new one. */
+  /** Replaces a reused connection that has died by a new one. */
   #replace(): void {
     this.#connection?.destroy();
     this.#connection = undefined;
@@ -318,7 +323,10 @@ class Exchange implements ConnectionUser, Expiring {
     void this.#failed("dns", detail, "names", rememberedMs);
   }
 
-  /** Tries the next address, with a time limit, so that a dead address does not use up the time of the others. */
+  /**
+   * Tries the next address, with a time limit, so that an address that does not answer does not use up the time of the
+   * others.
+   */
   #openNext(): void {
     const address = this.#addresses.shift();
     if (address === undefined) return;
@@ -360,7 +368,7 @@ class Exchange implements ConnectionUser, Expiring {
   }
 
   /** Resolves the request with its result. A connection that was not released before cannot take another request. */
-  #settle(ended: Ended): void {
+  #settle(ended: EndedExchange): void {
     const resolve = this.#resolve;
     if (resolve === undefined) return;
     this.#resolve = undefined;

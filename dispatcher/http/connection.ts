@@ -8,8 +8,8 @@ import type { WebhookTarget } from "../../src/lib/egress.ts";
 import { ResponseParser } from "./message.ts";
 
 /**
- * The phases of a connection. `reaching` lasts until the proxy is connected, `tunnelling` until it has accepted CONNECT.
- * Without a proxy a connection begins at `connecting`.
+ * The phases of a connection. `reaching` lasts until the proxy is connected, `tunnelling` until it has accepted
+ * CONNECT. Without a proxy a connection begins at `connecting`.
  */
 export type ConnectionPhase =
   | "reaching"
@@ -36,8 +36,8 @@ const MAX_SESSION_BYTES = 8 * 1024;
 
 /**
  * Stores the last TLS session of an origin, and forgets the sessions that were renewed the longest ago. A connection
- * that resumes a session spares both sides the certificates. With short P-256 certificates that saves a quarter of
- * the CPU time of a handshake under Bun 1.4.4.
+ * that resumes a session exchanges no certificates. With short P-256 certificates that saves a quarter of the CPU time
+ * of a handshake under Bun 1.4.4.
  */
 export function keepSession(sessions: Map<string, Buffer>, origin: string, session: Buffer): void {
   if (session.length > MAX_SESSION_BYTES) return;
@@ -64,7 +64,7 @@ export interface Route extends Dialling {
 export class ProxyRefusal extends Error {
   /** True for a gateway status (502 to 504), which is about the receiver. */
   readonly isAboutAddress: boolean;
-  /** True if the proxy does not accept our credentials (407), whatever the destination. */
+  /** True if the proxy does not accept our credentials (407). It then refuses every destination. */
   readonly isAboutUs: boolean;
 
   constructor(reason: string, statusCode = 0) {
@@ -173,7 +173,8 @@ export class Connection implements Expiring {
         return this.#closed(error instanceof Error ? error : new Error(String(error)));
       }
       this.#socket.on("secureConnect", () => this.#ready());
-      // The event comes only after the certificate was accepted (Bun 1.4.4), so a rejected one leaves no session.
+      // The `session` event comes only after the certificate was accepted (Bun 1.4.4), so a rejected one leaves no
+      // session.
       this.#socket.on("session", (session: Buffer) => keepSession(sessions, this.origin, session));
       this.#watch(this.#socket);
     }
@@ -225,15 +226,18 @@ function encodeConnect(
 
 function refusalOf({ head, problem, hasExcess }: ResponseParser): ProxyRefusal | undefined {
   if (head === undefined)
-    return new ProxyRefusal(problem.replace("the answer", "the proxy's answer"));
+    return new ProxyRefusal(problem.replace("the response", "the proxy's response"));
   const { statusCode } = head;
   if (statusCode >= 300)
     return new ProxyRefusal(`the proxy answered CONNECT with ${statusCode}`, statusCode);
-  // Nothing was sent to the receiver yet, so further bytes could only be mistaken for its response.
-  return hasExcess ? new ProxyRefusal("the proxy sent more than its answer to CONNECT") : undefined;
+  // Bytes after the response to CONNECT are refused: nothing was sent to the receiver yet, so they could only be
+  // mistaken for its response.
+  return hasExcess
+    ? new ProxyRefusal("the proxy sent more than its response to CONNECT")
+    : undefined;
 }
 
-/** Requires verification explicitly, so that no environment variable can disable it. */
+/** Requires certificate verification explicitly, so that no environment variable can disable it. */
 function tlsOptions({ address, target, context, sessions }: Route): ConnectionOptions {
   const session = sessions.get(target.origin);
   return {

@@ -1,25 +1,25 @@
 import { createBrotliDecompress, createGunzip, createInflate, createInflateRaw } from "node:zlib";
 
-/** The most bytes of a response body that are read for the record (contract 7.5). */
+/** The most bytes of a response body that are read for the attempt record (contract 7.5). */
 export const MAX_BODY_BYTES = 64 * 1024;
 
-/** The most bytes of a body that the record keeps (contract 7). */
+/** The most bytes of a response body that the attempt record keeps (contract 7). */
 export const EXCERPT_BYTES = 4 * 1024;
 
-const EMPTY = Buffer.alloc(0);
+const EMPTY_BUFFER = Buffer.alloc(0);
 
 /** The part of one response body that was read. */
 export class BodyRecord {
-  /** The bytes read off the wire, before content codings are undone. */
+  /** The number of bytes that were read, before decompression. */
   bytesRead = 0;
-  /** Whether the body continues, or would have, after the part that was read. */
+  /** Whether the part that was read is not the whole body. */
   cut = false;
   #kept: Buffer[] = [];
   #bytesKept = 0;
   readonly #keepAtMost: number;
 
-  /** A compressed body is kept as far as it is read, because the excerpt is known only after decompression. */
-  constructor(headers: Headers) {
+  /** All bytes that are read of a compressed body are kept, because the excerpt is known only after decompression. */
+  constructor(headers: ResponseHeaders) {
     this.#keepAtMost = isCompressed(headers) ? MAX_BODY_BYTES : EXCERPT_BYTES;
   }
 
@@ -35,30 +35,30 @@ export class BodyRecord {
   }
 
   bytes(): Buffer {
-    const [first = EMPTY] = this.#kept;
+    const [first = EMPTY_BUFFER] = this.#kept;
     return this.#kept.length > 1 ? Buffer.concat(this.#kept) : first;
   }
 }
 
-type Headers = Readonly<Record<string, string>>;
+type ResponseHeaders = Readonly<Record<string, string>>;
 
-const COMPRESSED = /^(?:gzip|x-gzip|deflate|br)$/i;
-const LATIN = /charset="?(?:iso-8859-1|latin-?1|windows-1252)\b/i;
+const COMPRESSED_CODING = /^(?:gzip|x-gzip|deflate|br)$/i;
+const LATIN_CHARSET = /charset="?(?:iso-8859-1|latin-?1|windows-1252)\b/i;
 
 /**
  * Whether the excerpt has to be decompressed. A body with an unknown coding, most often mislabelled text, is left as it
  * is.
  */
-function isCompressed(headers: Headers): boolean {
+function isCompressed(headers: ResponseHeaders): boolean {
   const coding = headers["content-encoding"];
-  return coding !== undefined && COMPRESSED.test(coding);
+  return coding !== undefined && COMPRESSED_CODING.test(coding);
 }
 
 /**
  * Reads the beginning of a body as text that any PostgreSQL column can hold. `truncated`: the text is not the whole
  * body.
  */
-export async function readExcerpt(body: BodyRecord, headers: Headers) {
+export async function readExcerpt(body: BodyRecord, headers: ResponseHeaders) {
   let bytes = body.bytes();
   let truncated = body.cut || body.bytesRead > bytes.length;
   if (isCompressed(headers) && bytes.length > 0) {
@@ -69,11 +69,14 @@ export async function readExcerpt(body: BodyRecord, headers: Headers) {
   return { text: decodeText(bytes, headers, truncated), truncated };
 }
 
-/** A shared decoder for whole bodies, after which it keeps no state: a new decoder costs more than the decoding. */
+/**
+ * A decoder that all complete bodies share, because it keeps no state after them and a new decoder costs more than the
+ * decoding.
+ */
 const utf8 = new TextDecoder();
 
-function decodeText(bytes: Uint8Array, headers: Headers, truncated: boolean): string {
-  const isLatin = LATIN.test(headers["content-type"] ?? "");
+function decodeText(bytes: Uint8Array, headers: ResponseHeaders, truncated: boolean): string {
+  const isLatin = LATIN_CHARSET.test(headers["content-type"] ?? "");
   const decoder = isLatin || truncated ? new TextDecoder(isLatin ? "windows-1252" : "utf-8") : utf8;
   // `stream` drops a character that the cut has split.
   const text = decoder.decode(bytes, { stream: decoder !== utf8 });
@@ -83,7 +86,7 @@ function decodeText(bytes: Uint8Array, headers: Headers, truncated: boolean): st
 
 /**
  * Decompresses only as far as the excerpt needs. Output comes in pieces of 16 KiB, and the stream is destroyed at the
- * first piece beyond the limit, so a decompression bomb costs no more than an honest body.
+ * first piece beyond the limit, so a decompression bomb costs no more than any other body.
  */
 function decompressStart(bytes: Buffer, coding: string) {
   const stream = openDecompressor(bytes, coding);
@@ -100,7 +103,7 @@ function decompressStart(bytes: Buffer, coding: string) {
       if (size > EXCERPT_BYTES) settle(false);
     });
     stream.on("end", () => settle(true));
-    // The body is broken or was cut. The part before the defect is still useful.
+    // If the body is broken or was cut, the part before the defect is returned, because it is still useful.
     stream.on("error", () => settle(false));
     stream.end(bytes);
   });
@@ -109,6 +112,6 @@ function decompressStart(bytes: Buffer, coding: string) {
 function openDecompressor(bytes: Buffer, coding: string) {
   if (/^br$/i.test(coding)) return createBrotliDecompress();
   if (!/^deflate$/i.test(coding)) return createGunzip();
-  // Many servers send "deflate" without the zlib header, which begins with method 8.
+  // Many servers send "deflate" without the zlib header, whose first byte has 8 in its low four bits.
   return ((bytes[0] ?? 0) & 0x0f) === 8 ? createInflate() : createInflateRaw();
 }

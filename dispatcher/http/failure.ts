@@ -4,9 +4,9 @@ import type { TlsReason } from "../../src/outbox/tls-reason.ts";
 import { type ConnectionPhase, ProxyRefusal } from "./connection.ts";
 
 /**
- * The parts of the way to a receiver that are ours (contract 7.8). `machine`: descriptors, ports and buffers. `proxy`:
- * the egress proxy cannot be reached or rejects our credentials. `policy`: the proxy or a firewall of ours refuses the
- * destination. `names`: DNS. `network`: the route to the receiver.
+ * The parts of the way to a receiver that are ours (contract 7.8). `machine`: file descriptors, ports and buffers.
+ * `proxy`: the egress proxy cannot be reached or rejects our credentials. `policy`: the proxy or a firewall of ours
+ * refuses the destination. `names`: DNS. `network`: the route to the receiver.
  */
 export type OwnPart = "machine" | "proxy" | "policy" | "names" | "network";
 
@@ -63,21 +63,25 @@ export function awaited(phase: ConnectionPhase | undefined): string {
 
 /** Classifies the end of a connection that had reached the receiver. */
 export function closeCode(phase: ConnectionPhase, error: Error | undefined): FailureCode {
-  // TLS 1.3 reports a rejected client only after the handshake, so an error of TLS counts as `tls` then, too.
+  // TLS 1.3 reports a rejected client only after the handshake, so an error of TLS on an open connection counts as
+  // `tls`, too.
   return phase === "handshaking" || codeOf(error).startsWith("ERR_SSL") ? "tls" : "reset";
 }
 
 /**
- * Names the reason of a failure with the code `tls` (contract 7.13). Bun 1.4.4 shows no certificate of a rejected peer, so
- * only the code of the error decides: a lone certificate without a known issuer has its own code, whether its issuer was
- * left out or is a private authority.
+ * Names the reason of a failure with the code `tls` (contract 7.13). Bun 1.4.4 shows no certificate of a rejected peer,
+ * so only the code of the error decides. A single certificate with an unknown issuer has one code (`chain_incomplete`),
+ * whether the server left the issuer out or the issuer is a private authority.
  */
 export function tlsReasonOf(error: Error | undefined): TlsReason {
   const code = codeOf(error);
-  return TLS_REASONS.get(code) ?? (VERIFICATION.test(code) ? "invalid_certificate" : "handshake");
+  return TLS_REASONS.get(code) ?? (VERIFY_CODES.test(code) ? "invalid_certificate" : "handshake");
 }
 
-/** The reasons by the codes of verification (X509_V_ERR_…, without the prefix) and that of `checkServerIdentity`. */
+/**
+ * The reason for each error code of certificate verification (X509_V_ERR_…, without the prefix) and of
+ * `checkServerIdentity`.
+ */
 const TLS_REASONS: ReadonlyMap<string, TlsReason> = new Map(
   Object.entries({
     CERT_HAS_EXPIRED: "expired",
@@ -90,19 +94,19 @@ const TLS_REASONS: ReadonlyMap<string, TlsReason> = new Map(
     CERT_UNTRUSTED: "unknown_issuer",
     DEPTH_ZERO_SELF_SIGNED_CERT: "self_signed",
     UNABLE_TO_VERIFY_LEAF_SIGNATURE: "chain_incomplete",
-    // BoringSSL finds in the handshake that the key of the certificate may not sign it.
+    // BoringSSL reports this code if the key usage of the certificate does not allow its key to sign the handshake.
     ERR_SSL_KEY_USAGE_BIT_INCORRECT: "invalid_certificate",
   } as const),
 );
 
-/** The other codes of verification; UNSPECIFIED is, for example, a violation of name constraints. */
-const VERIFICATION =
+/** The other error codes of certificate verification. UNSPECIFIED is, for example, a violation of name constraints. */
+const VERIFY_CODES =
   /^(?:CERT_|INVALID_|UNABLE_TO_|ERROR_IN_CERT_|PATH_LENGTH_|AKID_|SUBJECT_|UNSPECIFIED$)/;
 
 /**
  * Returns the part that failed if a connection ended before it reached the receiver (contract 7.8); undefined if the
- * network or the receiver failed. Bun 1.4.4 reports a lack of file descriptors as ECONNREFUSED, and the resolver reports
- * it as an unknown name, so this function opens a file descriptor as a test.
+ * network or the receiver failed. Bun 1.4.4 reports a lack of file descriptors as ECONNREFUSED, and the resolver
+ * reports it as an unknown name, so this function opens a file descriptor as a test.
  */
 export function faultOf(phase: ConnectionPhase, error: Error | undefined): OwnPart | undefined {
   const code = codeOf(error);
@@ -133,7 +137,7 @@ export function codeOf(error: unknown): string {
 const MACHINE_CODES = /^(?:EMFILE|ENFILE|ENOBUFS|ENOMEM|EADDRNOTAVAIL|EAGAIN|EAI_MEMORY)$/;
 /** Codes of errors with which a firewall of this machine refuses a destination. */
 const POLICY_CODES = /^(?:EPERM|EACCES)$/;
-/** The parts of our own that an established connection has shown to work. */
+/** The parts of our own that a connection to the receiver shows to work, without a proxy or through one. */
 export const DIRECT: readonly OwnPart[] = ["machine", "policy", "network"];
 export const THROUGH_PROXY: readonly OwnPart[] = [...DIRECT, "proxy"];
 

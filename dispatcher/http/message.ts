@@ -1,25 +1,28 @@
 import type { WebhookTarget } from "../../src/lib/egress.ts";
-import { remember } from "../../src/lib/batches.ts";
+import { memoize } from "../../src/lib/memoize.ts";
 import { BodyRecord } from "./excerpt.ts";
 
-const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
-const VALUE = /^[\t\x20-\x7e]*$/;
+const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+const HEADER_VALUE = /^[\t\x20-\x7e]*$/;
 /**
- * Headers that only this file writes. If the caller could add a second copy, two receivers might read two different
- * requests.
+ * Headers that only this file writes. If the caller could add a second copy, two parsers might read the same bytes as
+ * two different requests.
  */
-const OURS = /^(?:host|content-length|transfer-encoding|connection)$/i;
+const OWN_HEADERS = /^(?:host|content-length|transfer-encoding|connection)$/i;
 
-/** Whether a header name is valid and not in `OURS`. The results are cached, because the names are few and repeat. */
-const isName = remember((name: string) => TOKEN.test(name) && !OURS.test(name), 100);
-
-/** The letters of a body from which it is not copied behind the head. One write for both is faster only for smaller ones. */
-const WRITTEN_APART = 16 * 1024;
+/** Whether a header name is valid and not in `OWN_HEADERS`. The results are cached, because there are few names. */
+const isName = memoize((name: string) => HEADER_NAME.test(name) && !OWN_HEADERS.test(name), 100);
 
 /**
- * Encodes head and body as one piece for a single write, or as two if the body is large, because a copy of it would be in
- * memory as long as the request. Text stays text, because the socket encodes it faster than a buffer can be made. Throws
- * for invalid headers, which are a bug of ours.
+ * The length in characters from which a body is written separately. For shorter bodies one write for head and body is
+ * faster.
+ */
+const SEPARATE_BODY_CHARS = 16 * 1024;
+
+/**
+ * Encodes head and body as one piece for a single write. A large body stays a separate piece, because joining would
+ * copy it, and the copy would be in memory for as long as the request. Text stays text, because the socket encodes it
+ * faster than a buffer can be made. Throws for invalid headers, which are a bug of ours.
  */
 export function encodeRequest(
   target: WebhookTarget,
@@ -30,12 +33,12 @@ export function encodeRequest(
   let head = `POST ${target.path} HTTP/1.1\r\nHost: ${target.authority}\r\n`;
   for (const name in headers) {
     const value = headers[name] ?? "";
-    if (!isName(name) || !VALUE.test(value))
+    if (!isName(name) || !HEADER_VALUE.test(value))
       throw new TypeError(`request header ${JSON.stringify(name)} cannot be sent`);
     head += `${name}: ${value}\r\n`;
   }
   head += `Content-Length: ${bytes}\r\n\r\n`;
-  if (body.length >= WRITTEN_APART) return [head, body];
+  if (body.length >= SEPARATE_BODY_CHARS) return [head, body];
   if (typeof body === "string") return [head + body];
   return [Buffer.concat([Buffer.from(head), body])];
 }
@@ -49,23 +52,23 @@ export const MAX_CHUNK_LINE_BYTES = 1024;
 /** The most response heads that are cached (our choice): at 16 KiB each they take 16 MB. */
 const MAX_HEADS_KEPT = 1_000;
 
-const BAD_CHUNK = "the answer's body has a malformed chunk";
+const BAD_CHUNK = "the response's body has a malformed chunk";
 const HEAD_END = Buffer.from("\r\n\r\n");
-const EMPTY = Buffer.alloc(0);
+const EMPTY_BUFFER = Buffer.alloc(0);
 /** The body of every response until its head has arrived. Nothing is ever pushed into it. */
 const NO_BODY = new BodyRecord({});
 
 /**
- * The pattern of a header line: a name, and a value without the spaces and tabs around it. trim() would also remove bytes
- * that another parser counts as part of the value. The greedy `.*` keeps the time linear.
+ * The pattern of a header line: a name, and a value without the spaces and tabs around it. trim() would also remove
+ * bytes that another parser counts as part of the value. The greedy `.*` keeps the time of a match linear.
  */
-const FIELD = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*(.*[^ \t])?[ \t]*$/s;
+const HEADER_LINE = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*(.*[^ \t])?[ \t]*$/s;
 const FORBIDDEN_IN_LINE = /[\0\r\n]/;
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [^\0\r\n]*)?$/;
-const KEPT_FOR = /(?:^|[,\s])timeout\s*=\s*"?(\d{1,9})/i;
-const CLOSE = /(?:^|,)\s*close\s*(?:,|$)/i;
+const KEEP_ALIVE_TIMEOUT = /(?:^|[,\s])timeout\s*=\s*"?(\d{1,9})/i;
+const CLOSE_OPTION = /(?:^|,)\s*close\s*(?:,|$)/i;
 /** The pattern of a Content-Length. The limit of 15 digits keeps the number exact in a double. */
-const LENGTH = /^\d{1,15}$/;
+const CONTENT_LENGTH = /^\d{1,15}$/;
 /**
  * The pattern of the size line of a chunk. The limit is eight hex digits: a chunk of 4 GiB is far beyond the part of
  * a body that is read.
@@ -93,11 +96,11 @@ export interface ResponseHead {
  * The part of the response that is expected next. `data` is a part of the body; `data_end` is the empty line after a
  * chunk.
  */
-type State = "head" | "data" | "size" | "data_end" | "trailer" | "complete" | "invalid";
+type ParserState = "head" | "data" | "size" | "data_end" | "trailer" | "complete" | "invalid";
 
 /** Parses one response as it arrives, in any pieces. The status is decided once the final head is complete. */
 export class ResponseParser {
-  state: State = "head";
+  state: ParserState = "head";
   head: ResponseHead | undefined;
   body: BodyRecord = NO_BODY;
   /** The reason for the state `invalid`. */
@@ -106,7 +109,7 @@ export class ResponseParser {
   hasExcess = false;
   readonly #isToConnect: boolean;
   /** The received beginning of an incomplete response head. */
-  #pending: Buffer = EMPTY;
+  #pending: Buffer = EMPTY_BUFFER;
   #headBytes = 0;
   /** The number of bytes that are left of the body or of its current chunk. */
   #left = 0;
@@ -134,10 +137,10 @@ export class ResponseParser {
   feed(chunk: Buffer): void {
     let at = 0;
     while (at < chunk.length) {
-      if (this.state === "head") at = this.#takeHead(chunk, at);
-      else if (this.state === "data") at = this.#takeData(chunk, at);
+      if (this.state === "head") at = this.#readHead(chunk, at);
+      else if (this.state === "data") at = this.#readData(chunk, at);
       else if (this.state === "complete" || this.state === "invalid") break;
-      else at = this.#takeLine(chunk, at);
+      else at = this.#readLine(chunk, at);
     }
     if (at < chunk.length) this.hasExcess = true;
   }
@@ -160,28 +163,29 @@ export class ResponseParser {
   }
 
   /**
-   * Parses one response head and returns the offset after it. If the head is incomplete, keeps the bytes until more
-   * arrive.
+   * Parses one response head and returns the byte position after it. If the head is incomplete, keeps the bytes until
+   * more arrive.
    */
-  #takeHead(chunk: Buffer, from: number): number {
+  #readHead(chunk: Buffer, from: number): number {
     const seen = this.#pending.length;
     const bytes = seen + from === 0 ? chunk : Buffer.concat([this.#pending, chunk.subarray(from)]);
     const end = bytes.indexOf(HEAD_END, Math.max(0, seen - HEAD_END.length + 1));
     const size = end === -1 ? bytes.length : end + HEAD_END.length;
     const behind = from + size - seen;
-    this.#pending = end === -1 ? bytes : EMPTY;
+    this.#pending = end === -1 ? bytes : EMPTY_BUFFER;
     if (this.#headBytes + size > MAX_HEAD_BYTES)
-      return this.#fail(`the answer's headers are over ${MAX_HEAD_BYTES} bytes`, behind);
+      return this.#fail(`the response's headers are over ${MAX_HEAD_BYTES} bytes`, behind);
     if (end === -1) {
       // Fails now: otherwise the client would wait until the deadline for a receiver that ends lines with LF only.
       if (bytes.includes("\n\n", Math.max(0, seen - 1)))
-        this.#fail("the answer has a line without CR", behind);
+        this.#fail("the response has a line without CR", behind);
       return behind;
     }
     this.#headBytes += size;
-    const head = readHead(bytes.toString("latin1", 0, end));
+    const head = headOf(bytes.toString("latin1", 0, end));
     if (typeof head === "string") return this.#fail(head, behind);
-    if (head.statusCode === 101) return this.#fail("the answer switches protocols unasked", behind);
+    if (head.statusCode === 101)
+      return this.#fail("the response switches protocols unasked", behind);
     if (head.statusCode < 200) return behind;
     const framing = this.#isToConnect ? 0 : head.framing;
     if (typeof framing === "object") return this.#fail(framing.problem, behind);
@@ -193,7 +197,7 @@ export class ResponseParser {
     return behind;
   }
 
-  #takeData(chunk: Buffer, from: number): number {
+  #readData(chunk: Buffer, from: number): number {
     const end = Math.min(chunk.length, from + this.#left);
     this.#left -= end - from;
     this.body.push(chunk.subarray(from, end));
@@ -204,7 +208,7 @@ export class ResponseParser {
   }
 
   /** Parses a line of the chunked coding (RFC 9112, 7.1). */
-  #takeLine(chunk: Buffer, from: number): number {
+  #readLine(chunk: Buffer, from: number): number {
     const newline = chunk.indexOf(0x0a, from);
     const end = newline === -1 ? chunk.length : newline + 1;
     // Limits the line with its CR LF, so that an endless line is not collected.
@@ -221,7 +225,7 @@ export class ResponseParser {
   }
 
   /** Returns the state after a line; undefined for a malformed line. */
-  #behindLine(line: string): State | undefined {
+  #behindLine(line: string): ParserState | undefined {
     if (this.state === "data_end") return line === "" ? "size" : undefined;
     if (this.state === "trailer") {
       this.#trailerBytes += line.length + 2;
@@ -234,7 +238,7 @@ export class ResponseParser {
     return this.#left === 0 ? "trailer" : "data";
   }
 
-  /** Makes the response invalid, and returns the offset that it was given. */
+  /** Makes the response invalid, and returns `behind`, the byte position after the fault. */
   #fail(problem: string, behind: number): number {
     this.state = "invalid";
     this.problem = problem;
@@ -250,20 +254,20 @@ export class ResponseParser {
 function parseHead(text: string): ResponseHead | string {
   const [statusLine = "", ...lines] = text.split("\r\n");
   const status = STATUS_LINE.exec(statusLine);
-  if (status === null) return "the answer does not start with an HTTP/1 status line";
+  if (status === null) return "the response does not start with an HTTP/1 status line";
   const headers: Record<string, string> = Object.create(null);
   for (const line of lines) {
-    const [, written, value = ""] = FIELD.exec(line) ?? [];
-    if (written === undefined) return "the answer has a malformed header line";
-    if (FORBIDDEN_IN_LINE.test(line)) return "the answer has a control character in a header";
+    const [, written, value = ""] = HEADER_LINE.exec(line) ?? [];
+    if (written === undefined) return "the response has a malformed header line";
+    if (FORBIDDEN_IN_LINE.test(line)) return "the response has a control character in a header";
     const name = written.toLowerCase();
     const earlier = headers[name];
     headers[name] = earlier === undefined ? value : `${earlier}, ${value}`;
   }
   const statusCode = Number(status[2]);
   const framing = decideFraming(statusCode, status[1] === "1", headers);
-  const keepAlive = status[1] === "1" && !CLOSE.test(headers["connection"] ?? "");
-  const keptForS = Number(KEPT_FOR.exec(headers["keep-alive"] ?? "")?.[1] ?? Infinity);
+  const keepAlive = status[1] === "1" && !CLOSE_OPTION.test(headers["connection"] ?? "");
+  const keptForS = Number(KEEP_ALIVE_TIMEOUT.exec(headers["keep-alive"] ?? "")?.[1] ?? Infinity);
   return { statusCode, headers, framing, keepAlive, keptForMs: (keptForS - 1) * 1_000 };
 }
 
@@ -276,14 +280,14 @@ function decideFraming(
   const length = headers["content-length"];
   if (coding !== undefined) {
     if (length !== undefined)
-      return { problem: "the answer has both Content-Length and Transfer-Encoding" };
+      return { problem: "the response has both Content-Length and Transfer-Encoding" };
     if (!isHttp11 || coding.toLowerCase() !== "chunked")
-      return { problem: "the answer has an unknown Transfer-Encoding" };
+      return { problem: "the response has an unknown Transfer-Encoding" };
   }
   // The values of a repeated Content-Length are joined by a comma, so this pattern rejects them, whether equal or
   // not.
-  if (length !== undefined && !LENGTH.test(length))
-    return { problem: "the answer has a bad Content-Length" };
+  if (length !== undefined && !CONTENT_LENGTH.test(length))
+    return { problem: "the response has a bad Content-Length" };
   if (statusCode < 200 || statusCode === 204 || statusCode === 304) return 0;
   if (coding !== undefined) return "chunked";
   return length === undefined ? "until_close" : Number(length);
@@ -293,4 +297,4 @@ function decideFraming(
  * Parses response heads. The results are cached, because most receivers repeat their head at least while `Date` stays
  * the same.
  */
-const readHead = remember(parseHead, MAX_HEADS_KEPT);
+const headOf = memoize(parseHead, MAX_HEADS_KEPT);

@@ -7,13 +7,13 @@ import { systemLookup } from "../../src/lib/name-resolver.ts";
 import { Connection, type ConnectionUser, type Dialling } from "./connection.ts";
 
 /** The time in milliseconds for which an address that could not be connected to is tried last (our choice). */
-const BLAMED_MS = 60_000;
+const BLAME_MS = 60_000;
 /** The most failed addresses that are remembered (our choice). */
-const MAX_BLAMED = 1_000;
+const MAX_BLAMED_ADDRESSES = 1_000;
 
 /**
- * Remembers addresses that failed recently, so that a host name with a dead address does not cost a wait at every
- * connection.
+ * Remembers addresses that failed recently, so that a host name with an address that does not answer does not cost a
+ * wait at every connection.
  */
 export class AddressMemory {
   /** The time of the last failure by origin and address, oldest first. */
@@ -29,12 +29,12 @@ export class AddressMemory {
     this.#blamedMs.delete(key);
     this.#blamedMs.set(key, this.#monotonicMs());
     const [oldest = key] = this.#blamedMs.keys();
-    if (this.#blamedMs.size > MAX_BLAMED) this.#blamedMs.delete(oldest);
+    if (this.#blamedMs.size > MAX_BLAMED_ADDRESSES) this.#blamedMs.delete(oldest);
   }
 
   /** Returns the addresses without a recent failure first; each group keeps its order. */
   inOrder(origin: string, addresses: readonly string[]): readonly string[] {
-    const sinceMs = this.#monotonicMs() - BLAMED_MS;
+    const sinceMs = this.#monotonicMs() - BLAME_MS;
     const isBlamed = (address: string) =>
       (this.#blamedMs.get(keyOf("receiver", origin, address)) ?? sinceMs) > sinceMs;
     return addresses.toSorted((a, b) => Number(isBlamed(a)) - Number(isBlamed(b)));
@@ -42,7 +42,7 @@ export class AddressMemory {
 }
 
 /** The settings of a client that is created without settings of its own. */
-const DEFAULTS = {
+const CLIENT_DEFAULTS = {
   lookup: systemLookup,
   // Contract 7.10: the time limit in milliseconds for look-up, connection, TLS, request and response headers
   // together.
@@ -51,16 +51,18 @@ const DEFAULTS = {
   bodyMs: 2_000,
   // Our choice: the milliseconds after which the next of several addresses is tried.
   addressMs: 3_000,
-  // Contract 7.10: many receivers close idle connections after 5 s.
+  // Contract 7.10: the milliseconds that a connection may idle. Many receivers close an idle connection after 5 s.
   idleMs: 4_000,
-  // Our choice, in milliseconds: addresses are checked when a connection is made. A connection that is busy for ever
-  // would never be checked again, nor follow a host name that moved to another address.
+  // Our choice: the age in milliseconds from which a connection is not reused. Addresses are checked only when a
+  // connection is made, so a connection that is reused for ever would never be checked again, nor follow a host name
+  // that moved to another address.
   maxConnectionAgeMs: 60_000,
-  // Our choice, over all receivers: each idle connection takes a file descriptor here and at the receiver.
+  // Our choice: the most idle connections to all receivers, because each takes a file descriptor here and at the
+  // receiver.
   maxIdle: 1_024,
 };
 
-export interface HttpClientOptions extends Partial<Readonly<typeof DEFAULTS>> {
+export interface HttpClientOptions extends Partial<Readonly<typeof CLIENT_DEFAULTS>> {
   readonly policy: EgressPolicy;
   /** PEM certificates that are trusted in addition to those of the platform. */
   readonly ca?: readonly string[];
@@ -74,7 +76,7 @@ export interface HttpClientOptions extends Partial<Readonly<typeof DEFAULTS>> {
  */
 export class ConnectionPool {
   readonly addresses = new AddressMemory(() => performance.now());
-  readonly settings: HttpClientOptions & Readonly<typeof DEFAULTS>;
+  readonly settings: HttpClientOptions & Readonly<typeof CLIENT_DEFAULTS>;
   readonly #dialling: Dialling;
   /** The idle connections by origin. The most recently released one is last, and so is its origin. */
   readonly #idle = new Map<string, Connection[]>();
@@ -87,9 +89,9 @@ export class ConnectionPool {
   };
 
   constructor(options: HttpClientOptions) {
-    this.settings = { ...DEFAULTS, ...options };
+    this.settings = { ...CLIENT_DEFAULTS, ...options };
     const { ca = [], proxy } = options;
-    // A list replaces the certificates of the platform, so it has to contain them.
+    // The option `ca` replaces the certificates of the platform, so its list has to contain them.
     const trust = ca.length === 0 ? {} : { ca: [...getCACertificates("default"), ...ca] };
     this.#dialling = { context: createSecureContext(trust), proxy, sessions: new Map() };
   }

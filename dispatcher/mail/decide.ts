@@ -28,8 +28,8 @@ export type MailOutcome =
   | ({ readonly kind: "refused" | "failed" } & MailError);
 
 /**
- * The decision about a queued mail. `postponed`: the mail is retried later as the same attempt. `interrupted`: the
- * mail is due again immediately as the same attempt.
+ * The decision about a queued mail. `dead`: no further attempt is made to send it. `postponed`: the mail is retried
+ * later as the same attempt. `interrupted`: the mail is due again immediately as the same attempt.
  */
 export type MailDecision =
   | { readonly kind: "sent" | "interrupted" }
@@ -47,21 +47,29 @@ interface MailState {
 /** Decides about a mail that has expired, cannot be decrypted or has no address; undefined if it has to be sent. */
 export function decideUnsent(mail: MailState, now: Date): MailDecision | undefined {
   if (mail.expiresAt !== null && mail.expiresAt <= now)
-    return { kind: "dead", errorCode: "expired", lastError: "It ran out before it could be sent." };
+    return {
+      kind: "dead",
+      errorCode: "expired",
+      lastError: "The mail expired before it could be sent.",
+    };
   if (mail.readable && mail.mailable) return undefined;
   if (mail.readable)
-    return { kind: "dead", errorCode: "bad_address", lastError: "The recipient is no address." };
+    return {
+      kind: "dead",
+      errorCode: "bad_address",
+      lastError: "The recipient is not a valid address.",
+    };
   return {
     kind: "postponed",
     dueAt: addMs(now, UNREADABLE_DELAY_MS),
     errorCode: "unreadable",
-    lastError: "No master key opens it.",
+    lastError: "No master key decrypts the mail.",
   };
 }
 
 /**
- * Decides about a mail after an attempt. Each delay counts from the end of the failed attempt. A mail that would expire
- * before its retry is dead.
+ * Decides about a mail after an attempt to send it. Each delay counts from the end of the failed attempt. A mail that
+ * would expire before its retry is dead.
  */
 export function decideMail(
   outcome: MailOutcome,

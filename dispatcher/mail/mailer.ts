@@ -1,7 +1,7 @@
 import type { Clock } from "../../src/lib/clock.ts";
 import { isMailAddress } from "../../src/lib/email.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
-import type { SecretBox } from "../../src/lib/secret-box.ts";
+import type { SecretBox } from "../../src/lib/secrets.ts";
 import { Waiter } from "../../src/lib/waiter.ts";
 import { openMail, type MailMessage } from "../../src/outbox/mail.ts";
 import { SWEEP_MS } from "../store/sweep.ts";
@@ -16,11 +16,11 @@ interface MailerDeps {
   readonly store: MailStore;
   readonly transport: MailTransport;
   readonly retryDelaysMs: readonly number[];
-  /** Counts an attempt by its outcome. */
+  /** Counts an attempt to send a mail by its outcome. */
   readonly count: (outcome: string) => void;
 }
 
-const INACTIVE: MailOutcome = {
+const HELD_OUTCOME: MailOutcome = {
   kind: "failed",
   errorCode: "company_inactive",
   lastError: "The recipient, or the company that the mail is about, is not active.",
@@ -40,7 +40,7 @@ export class Mailer {
   readonly #broken = new AbortController();
   #underWay = 0;
   #looking = false;
-  #lookAgain = false;
+  #rescan = false;
   #stopping = false;
 
   constructor(deps: MailerDeps) {
@@ -53,8 +53,8 @@ export class Mailer {
   }
 
   /**
-   * Sweeps the queue until `ended` while `isInCharge` is true: claims the mails of lost wakes, and sleeps until the first
-   * retry is due.
+   * Sweeps the queue until `ended` while `isInCharge` is true: claims due mails even if their wake was lost, then
+   * sleeps until the next mail is due, for at most `SWEEP_MS`.
    */
   async run(ended: AbortSignal, isInCharge: () => boolean): Promise<void> {
     const { clock, log, store } = this.#deps;
@@ -75,9 +75,9 @@ export class Mailer {
     await new Waiter().repeat({ clock, ended }, () => restMs, sweep);
   }
 
-  /** Claims due mails. If that fails, the sweep claims them. */
+  /** Claims due mails. If that fails, the next sweep of the queue claims them. */
   wake(): void {
-    this.#lookAgain = true;
+    this.#rescan = true;
     if (!this.#looking) void this.#look();
   }
 
@@ -86,7 +86,7 @@ export class Mailer {
     this.#stopping = true;
   }
 
-  /** Aborts the mails under way and puts them back, so that another process sends them. */
+  /** Aborts the mails under way and makes them due again, so that another process sends them. */
   abort(): void {
     this.#broken.abort();
   }
@@ -94,9 +94,10 @@ export class Mailer {
   async #look(): Promise<void> {
     const { clock, log, store } = this.#deps;
     this.#looking = true;
-    // A mail that has ended makes room for another mail, and sets `#lookAgain`.
-    while (this.#lookAgain && !this.#stopping && this.#underWay < MAIL_CONNECTIONS) {
-      this.#lookAgain = false;
+    // The loop runs again whenever a mail under way has ended, because the end sets `#rescan` and makes room for
+    // another mail.
+    while (this.#rescan && !this.#stopping && this.#underWay < MAIL_CONNECTIONS) {
+      this.#rescan = false;
       try {
         const claimed = await store.claim(clock.now(), MAIL_CONNECTIONS - this.#underWay);
         for (const mail of claimed) void this.#process(mail);
@@ -141,10 +142,10 @@ export class Mailer {
     return decideMail(outcome, state, clock.now());
   }
 
-  /** Returns the outcome of a mail that must not be sent now, as if the server had not taken it. */
+  /** If a mail must not be sent now, returns an outcome as if the server had not taken it; otherwise undefined. */
   async #held(mail: Parameters<MailStore["isHeld"]>[0]): Promise<MailOutcome | undefined> {
     try {
-      return (await this.#deps.store.isHeld(mail)) ? INACTIVE : undefined;
+      return (await this.#deps.store.isHeld(mail)) ? HELD_OUTCOME : undefined;
     } catch (error) {
       this.#deps.log.warn("mails.claim_failed", errorFields(error));
       return { kind: "aborted" };

@@ -2,19 +2,19 @@ import { and, asc, eq, lte, or, sql } from "drizzle-orm";
 import { unionAll } from "drizzle-orm/pg-core";
 
 import type { Db } from "../../db/client.ts";
-import {
-  anyOfQuery,
-  isPartnerOfCompany,
-  isTenantActive,
-  isUserActive,
-  partners,
-} from "../../db/conditions.ts";
+import { anyOfQuery } from "../../db/conditions.ts";
 import { neverNull } from "../../db/statement.ts";
 import { mails } from "../../db/schema/alerts.ts";
 import { companies, users } from "../../db/schema/companies.ts";
 import { reviews } from "../../db/schema/reviews.ts";
 import { addMs } from "../../src/lib/clock.ts";
 import type { MailKind, MailMessage } from "../../src/outbox/mail.ts";
+import {
+  isPartnerOfCompany,
+  isTenantActive,
+  isUserActive,
+  partners,
+} from "../../src/auth/access/queries.ts";
 import type { MailDecision } from "./decide.ts";
 
 type MailRow = typeof mails.$inferInsert;
@@ -42,7 +42,7 @@ export function createMailStore(db: Db) {
   return {
     claim: (at: Date, limit: number) => claimMails(db, at, limit),
     nextAt: () => nextMailAt(db),
-    isHeld: (mail: Addressed) => isHeld(db, mail),
+    isHeld: (mail: AddressedMail) => isHeld(db, mail),
     /** Writes the decision about a mail, unless the mail was claimed again since. */
     async commit({ id, attempt, dueAt }: ClaimedMail, decision: MailDecision, at: Date) {
       const isClaimed = and(eq(mails.id, id), eq(mails.attempt, attempt), eq(mails.dueAt, dueAt));
@@ -52,27 +52,27 @@ export function createMailStore(db: Db) {
   };
 }
 
-type Addressed = Pick<typeof mails.$inferSelect, "kind" | "reviewId"> &
+type AddressedMail = Pick<typeof mails.$inferSelect, "kind" | "reviewId"> &
   Pick<MailMessage, "to" | "partnerId">;
 
-/** Kinds of mails whose addressees are no users, even if a user has the same address. */
-const TO_OTHERS: readonly string[] = [
+/** Kinds of mails that are addressed to an address and not to a user, even if a user has the same address. */
+const KINDS_TO_ADDRESSES: readonly string[] = [
   "webhook_alert",
   "alert_recipient",
   "homeowner_notice",
 ] satisfies MailKind[];
 
 /**
- * Whether a mail has to wait: its recipient is a user who is not active, or whose company is not, or its review or its
- * alerts belong to a suspended company (contract 10.1).
+ * Whether a mail has to wait (contract 10.1): its recipient is an inactive user or a user of an inactive company, or
+ * the review or the alerts that the mail is about belong to a suspended company.
  */
-async function isHeld(db: Db, { kind, to, reviewId, partnerId }: Addressed): Promise<boolean> {
+async function isHeld(db: Db, { kind, to, reviewId, partnerId }: AddressedMail): Promise<boolean> {
   const ofUsers = db
     .select({ isActive: isUserActive })
     .from(users)
     .innerJoin(companies, eq(companies.id, users.companyId))
     .leftJoin(partners, isPartnerOfCompany)
-    .where(eq(users.email, TO_OTHERS.includes(kind) ? "" : to));
+    .where(eq(users.email, KINDS_TO_ADDRESSES.includes(kind) ? "" : to));
   const ofReview = db
     .select({ isActive: isTenantActive })
     .from(reviews)
@@ -110,8 +110,8 @@ async function claimMails(db: Db, at: Date, limit: number) {
 }
 
 /**
- * Returns the changes of a decision. A mail that stays queued gets a new due time; any other is settled and its message
- * is erased.
+ * Returns the changes of a mail for a decision. A mail that stays queued gets a new due time. A sent or dead mail gets
+ * the time of its end, and its message is erased.
  */
 function changesBy(decision: MailDecision, attempt: number, at: Date): Partial<MailRow> {
   const { kind, ...decided } = decision;

@@ -3,7 +3,7 @@ import * as partitions from "../../db/partitions.ts";
 import { serverTime } from "../../db/server.ts";
 import type { Log } from "../../src/lib/log.ts";
 import type { Done, Job } from "./loop.ts";
-import * as records from "./removal-queries.ts";
+import * as removals from "./removal-queries.ts";
 
 const HOUR_S = 3_600;
 /** The most rows that one run removes from data that is kept for years, so that a wrong setting is noticed in time. */
@@ -11,11 +11,11 @@ export const ROWS_AT_MOST = 100_000;
 
 export interface HourlyDeps {
   readonly db: RawDb;
-  /** The connection that builds indexes, which may take an hour. */
+  /** The database connection that builds indexes, which may take an hour. */
   readonly indexDb: RawDb;
   readonly log: Log;
   readonly retentionDays: number;
-  /** The retention time of audit records in days; 0 keeps them for ever. */
+  /** The retention time of rows of the audit log in days; 0 keeps them for ever. */
   readonly auditRetentionDays: number;
   readonly signInRetentionDays: number;
   readonly historyRetentionDays: number;
@@ -27,7 +27,7 @@ export function hourlyJobs(deps: HourlyDeps): Job[] {
   const limited = { rowsAtMost: ROWS_AT_MOST };
   const removal = (
     name: string,
-    removeOld: (db: RawDb, old: records.Old) => Promise<Done>,
+    removeOld: (db: RawDb, old: removals.Old) => Promise<Done>,
     { days = retentionDays, ...more }: Partial<Job> & { readonly days?: number } = {},
   ): Job[] => {
     const run: Job["run"] = ({ reached }) => removeOld(db, { days, reached });
@@ -49,27 +49,27 @@ export function hourlyJobs(deps: HourlyDeps): Job[] {
     },
   });
   return [
-    ...removal("history", records.removeOldHistory, {
+    ...removal("history", removals.removeOldHistory, {
       ...limited,
       days: deps.historyRetentionDays,
-      // A redelivery of an attempt that was just dropped may be in progress. After the rest its entry is queued, so
-      // that the history row of the event is kept.
+      // The job starts half an hour after a removal of attempts or skipped entries, because a redelivery of one of them
+      // may be in progress. By then its entry is queued, and the job keeps the `review_history` row of the event.
       restsAfter: ["attempts", "skipped_entries"],
     }),
     creation("partitions", db, "partitions.made", async () =>
       partitions.ensurePartitions(db, await serverTime(db), retentionDays),
     ),
-    // The lease is longer, because a lost or failed run may have dropped its partition already, and the next
-    // partition has to wait for the next hour.
+    // The job lease is an hour, so that a lost or failed run is not repeated in the same hour: it may have dropped its
+    // partition already, and the next partition has to wait for the next hour.
     ...removal("attempts", (_, { days }) => dropPartition(deps, days), { leaseS: HOUR_S }),
     ...removal("default_partitions", removeFromDefaultPartition, limited),
-    ...removal("held_entries", records.expireHeldEntries),
-    ...removal("skipped_entries", records.removeSkipped),
-    ...removal("batch_entries", records.removeBatchEntries),
-    ...removal("mails", records.removeOldMails),
-    ...removal("incidents", records.removeOldIncidents),
-    ...removal("audit_log", records.removeOldAudit, { ...limited, days: deps.auditRetentionDays }),
-    ...removal("sign_ins", records.removeOldSignIns, {
+    ...removal("held_entries", removals.expireHeldEntries),
+    ...removal("skipped_entries", removals.removeSkipped),
+    ...removal("batch_entries", removals.removeBatchEntries),
+    ...removal("mails", removals.removeOldMails),
+    ...removal("incidents", removals.removeOldIncidents),
+    ...removal("audit_log", removals.removeOldAudit, { ...limited, days: deps.auditRetentionDays }),
+    ...removal("sign_ins", removals.removeOldSignIns, {
       ...limited,
       days: deps.signInRetentionDays,
     }),
@@ -86,6 +86,6 @@ async function dropPartition({ db, log }: HourlyDeps, days: number): Promise<Don
 }
 
 /** Removes old attempts from the default partition. */
-async function removeFromDefaultPartition(db: RawDb, { days }: records.Old): Promise<Done> {
-  return records.again(await partitions.deleteExpiredDefaultRows(db, days, records.CHUNK_ROWS));
+async function removeFromDefaultPartition(db: RawDb, { days }: removals.Old): Promise<Done> {
+  return removals.again(await partitions.deleteExpiredDefaultRows(db, days, removals.CHUNK_ROWS));
 }

@@ -3,7 +3,7 @@ import { hostname } from "node:os";
 import type { Db, RawDb } from "../../db/client.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
-import { endLostSessions, endRun, saveProgress, takeJobs, type Begun } from "./queries.ts";
+import { endLostSessions, endRun, saveProgress, claimJobs, type Begun } from "./queries.ts";
 
 /** The progress of one chunk of a job. */
 export interface Done {
@@ -17,21 +17,24 @@ export interface Job {
   /** The time in seconds from the start of one run to the start of the next, over all processes. */
   readonly paceS: number;
   /**
-   * The lease of a run in seconds, after which another process takes over a lost run; also the first pause after a
-   * failure. `LEASE_S` if absent.
+   * The job lease in seconds, after which another process takes over a lost run. It is also the first pause after a
+   * failed run. `LEASE_S` if absent.
    */
   readonly leaseS?: number;
   /** Names of jobs that must not be running, nor have begun within the last half hour, when this job starts. */
   readonly restsAfter?: readonly string[];
-  /** Whether the job removes data by age. Such a run is skipped if the run before began more than two hours ago. */
+  /**
+   * Whether the job removes data by age. A run of such a job removes nothing if the run before began more than two
+   * hours ago.
+   */
   readonly isRemoval?: boolean;
   /** Whether the job also runs while the clocks of this machine and PostgreSQL differ. */
   readonly anyClock?: boolean;
   /** The number of rows after which a run ends. */
   readonly rowsAtMost?: number;
   /**
-   * The connection of the job's chunks. Jobs that share a connection take turns, chunk by chunk. Absent for a job that
-   * waits for a server of somebody else, which delays no other job.
+   * The database connection of the job's chunks. Jobs that share one take turns, chunk by chunk. Absent for a job that
+   * waits for an external server, so that it does not delay other jobs.
    */
   readonly db?: RawDb;
   /**
@@ -44,7 +47,7 @@ export interface Job {
 }
 
 export interface LoopDeps {
-  /** The connection for the table of jobs. */
+  /** The database connection for the table of jobs. */
   readonly db: Db;
   readonly clock: Clock;
   readonly log: Log;
@@ -64,20 +67,20 @@ export interface EndedRun {
 
 /** The interval in milliseconds at which a process claims due jobs. */
 const TICK_MS = 5_000;
-/** The lease of a run in seconds, renewed with each tick. */
+/** The job lease in seconds: the time for which a run belongs to its process. Each tick renews it. */
 const LEASE_S = 15;
 /** The pause in milliseconds between two chunks of a job, so that a long job does not occupy PostgreSQL. */
 const PAUSE_MS = 50;
 /** The time in milliseconds that a stopping process waits for the running chunks. */
 const DRAIN_MS = 5_000;
 /**
- * The time in seconds after which a session counts as lost, equal to the limit of an idle transaction (`idleMs` in
- * db/limits.ts).
+ * The time in seconds without its client after which a PostgreSQL session counts as lost, equal to the limit of an idle
+ * transaction (`idleMs` in db/limits.ts).
  */
 const LOST_AFTER_S = 10;
-const ERROR_SHOWN = 500;
+const ERROR_CHARS_SHOWN = 500;
 
-/** Terminates lost sessions of the database user of this connection. */
+/** Terminates the lost PostgreSQL sessions (`LOST_AFTER_S`) of the database user of `db`. */
 export async function endLost(db: Db, log: Log): Promise<Done> {
   const lost = await endLostSessions(db, LOST_AFTER_S);
   for (const one of lost) log.warn("session.lost", { ...one });
@@ -93,8 +96,8 @@ export class Maintenance {
   readonly #stop: AbortSignal;
   readonly #holder = `${hostname()} ${process.pid} ${crypto.randomUUID().slice(0, 8)}`;
   readonly #running = new Map<string, Promise<void>>();
-  /** The last queued chunk of each connection. */
-  readonly #lanes = new Map<RawDb, Promise<unknown>>();
+  /** The last queued chunk of each database connection. */
+  readonly #lastChunks = new Map<RawDb, Promise<unknown>>();
 
   constructor(deps: LoopDeps, stop: AbortSignal) {
     this.#deps = deps;
@@ -106,7 +109,7 @@ export class Maintenance {
     const { db, clock, log, jobs } = this.#deps;
     for (; !this.#stop.aborted; await clock.sleep(TICK_MS, this.#stop))
       try {
-        // Every process does this outside of the jobs, because a lost session may lock the row of a job.
+        // Every process ends lost sessions here and not in a job, because a lost session may lock the row of a job.
         await endLost(db, log);
         await this.tick();
       } catch (error) {
@@ -127,8 +130,8 @@ export class Maintenance {
       after: restsAfter,
       running: this.#running.has(name),
     }));
-    const begun = await takeJobs(this.#deps.db, { jobs: asked, holder: this.#holder });
-    // The jobs are started in the order of the list, in which the chunks of one connection take turns.
+    const begun = await claimJobs(this.#deps.db, { jobs: asked, holder: this.#holder });
+    // The jobs are started in the order of the list, in which the chunks of one database connection take turns.
     for (const job of jobs) {
       const one = begun.find(({ name }) => name === job.name);
       if (one === undefined) continue;
@@ -160,8 +163,8 @@ export class Maintenance {
       log.warn("maintenance.failed", { job: name, ...fields });
       ended({ job: name, result: "failed", rows: 0, durationMs: durationMs() });
       const said = [fields["code"], fields["error"]].filter(Boolean).join(": ");
-      const failed = { error: said.slice(0, ERROR_SHOWN), paceS, leaseS };
-      // If this statement fails, too, the lease of the run expires.
+      const failed = { error: said.slice(0, ERROR_CHARS_SHOWN), paceS, leaseS };
+      // If this statement fails, too, the job lease expires, and another process takes over the run.
       await endRun(db, { ...run, rows: 0 }, { durationMs: durationMs(), failed }).catch(() => {});
     }
   }
@@ -188,11 +191,11 @@ export class Maintenance {
     }
   }
 
-  /** Runs a chunk after the earlier ones of the same connection, also if one of them failed. */
+  /** Runs a chunk after the earlier ones of the same database connection, also if one of them failed. */
   #inTurn<T>(db: RawDb | undefined, chunk: () => Promise<T>): Promise<T> {
     if (db === undefined) return chunk();
-    const mine = (this.#lanes.get(db) ?? Promise.resolve()).then(chunk, chunk);
-    this.#lanes.set(db, mine);
+    const mine = (this.#lastChunks.get(db) ?? Promise.resolve()).then(chunk, chunk);
+    this.#lastChunks.set(db, mine);
     return mine;
   }
 }

@@ -8,9 +8,9 @@ import { mails } from "../../db/schema/alerts.ts";
 import { oneOf, onlyRow, rows, statement, value, type ValuesOf } from "../../db/statement.ts";
 import { maintenanceJobs } from "../../db/schema/dispatchers.ts";
 
-const JOB = {
+const JOB_PARAMS = {
   name: maintenanceJobs.name,
-  /** The interval between two runs in seconds, like the other times. */
+  /** The interval between two runs. All times here are in seconds. */
   pace: value("double precision"),
   lease: value("double precision"),
   /** The names of jobs after which this job rests for half an hour. */
@@ -19,18 +19,18 @@ const JOB = {
   running: value("boolean"),
 };
 
-const BEGUN = {
+const BEGUN_COLUMNS = {
   name: maintenanceJobs.name,
   reached: maintenanceJobs.reached,
   isSteady: value("boolean"),
 };
 
-const taking = statement({
+const jobClaim = statement({
   name: "maintenance.take",
-  // Raw SQL, because the statement renews leases and claims due jobs in one round trip, and skips rows that another
-  // process locks.
-  params: { jobs: rows(JOB), holder: value("text") },
-  columns: BEGUN,
+  // Raw SQL, because the statement renews job leases and claims due jobs in one round trip, and leaves out rows that
+  // another process locks.
+  params: { jobs: rows(JOB_PARAMS), holder: value("text") },
+  columns: BEGUN_COLUMNS,
   text: ({ jobs, holder }) => sql`
     with asked as materialized (select * from ${jobs}), renewed as (
       update maintenance_jobs j set leased_until = now() + make_interval(secs => a.lease)
@@ -39,7 +39,8 @@ const taking = statement({
       select j.name, j.began_at, a.pace, a.lease
         from asked a join maintenance_jobs j on j.name = a.name
        where not a.running
-         -- A time further ahead than possible was written before the clock of this server was set back.
+         -- A job is also due if its time is further ahead than possible: it was written before the clock of this server
+         -- was set back.
          and case when j.holder is null
                   then j.next_at not between now() and now() + make_interval(secs => greatest(a.pace, 60) + 1)
                   else j.leased_until not between now() and now() + make_interval(secs => a.lease + 1) end
@@ -57,16 +58,16 @@ const taking = statement({
               coalesce(d.began_at between now() - interval '2 hours' and now() + interval '1 second', false) as "isSteady"`,
 });
 
-export type Begun = ValuesOf<typeof BEGUN>;
+export type Begun = ValuesOf<typeof BEGUN_COLUMNS>;
 
 /**
- * Claims the due jobs that have no holder, and renews the leases of the jobs that this process runs. A job with an
- * expired lease is claimed again and continues after its last chunk. `isSteady`: the previous run began within the last
- * two hours, by the clock of PostgreSQL. Otherwise maintenance stood still or that clock was set, and rows may only
- * look old.
+ * Claims the due jobs that have no holder, and renews the job leases of the jobs that this process runs. A job with an
+ * expired job lease is claimed again and continues after its last chunk. `isSteady`: the previous run began within the
+ * last two hours, by the clock of PostgreSQL. Otherwise maintenance stood still or that clock was set, and rows may
+ * only look old.
  */
-export function takeJobs(db: Db, given: ValuesOf<typeof taking.params>): Promise<Begun[]> {
-  return db.run(taking, given);
+export function claimJobs(db: Db, given: ValuesOf<typeof jobClaim.params>): Promise<Begun[]> {
+  return db.run(jobClaim, given);
 }
 
 /** A run that a process holds, and the number of rows to add to its count. */
@@ -89,7 +90,10 @@ async function update(
   return updated.count > 0;
 }
 
-/** Saves the progress of a chunk. A process that stops passes the rest of the run on to another process immediately. */
+/**
+ * Saves the progress of a chunk. A process that stops (`isLeft`) ends its job lease, so that another process continues
+ * the run immediately.
+ */
 export function saveProgress(
   db: Db,
   run: Run,
@@ -125,10 +129,10 @@ export function endRun(
 }
 
 /**
- * Terminates sessions of our pools that have waited for their client in the middle of a request for this number of
- * seconds. PostgreSQL never terminates them: between two messages of a request neither `statement_timeout` nor the
- * limit of an idle transaction applies. If a proxy keeps the connection of a lost client open, the locks of the
- * session would stay for ever.
+ * Terminates PostgreSQL sessions of our connection pools that have waited for their client in the middle of a request
+ * for this number of seconds. PostgreSQL never terminates them: between two messages of a request neither
+ * `statement_timeout` nor the limit of an idle transaction applies. If a proxy keeps the connection of a lost client
+ * open, the locks of the session would stay for ever.
  */
 export async function endLostSessions(db: Db, seconds: number) {
   return db
@@ -147,7 +151,7 @@ export async function endLostSessions(db: Db, seconds: number) {
 /** The most rows that are counted for a gauge, so that the cost of a scrape is bounded. */
 export const FIGURES_AT_MOST = 20_000;
 
-const backlog = statement({
+const backlogFigures = statement({
   name: "figures.backlog",
   // Raw SQL, because the statement is built on the SQL of queues and walks a bounded part of them.
   params: { limit: value("integer") },
@@ -192,7 +196,7 @@ export async function readFigures(db: Db, jobs: readonly string[]) {
   /** The time in seconds by which the first due mail is overdue. */
   const mailOverdueS = sql`coalesce(max(${queued.overdueS}), 0)`.mapWith(Number);
   return {
-    backlog: await db.run(backlog, { limit: FIGURES_AT_MOST }),
+    backlog: await db.run(backlogFigures, { limit: FIGURES_AT_MOST }),
     ...onlyRow(await db.select({ mails: count(), mailOverdueS }).from(queued)),
     /** The time in seconds since the last success of each job. */
     jobs: await db

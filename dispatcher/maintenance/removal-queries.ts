@@ -31,7 +31,7 @@ export interface Old {
 }
 
 /** Makes a job that removes unlocked rows, the oldest first. */
-function oldest(key: PgColumn, at: PgColumn, where?: SQL) {
+function removeOldest(key: PgColumn, at: PgColumn, where?: SQL) {
   return async (db: RawDb, { days }: Pick<Old, "days">): Promise<Done> => {
     const old = oldestRows(db, { key, at, days, where });
     const { count } = await db.delete(key.table).where(anyOfQuery(key, old));
@@ -76,18 +76,22 @@ export async function removeOldAudit(db: RawDb, { days }: Pick<Old, "days">): Pr
 }
 
 // Each condition repeats the condition of a partial index, so that PostgreSQL can use the index.
-export const removeOldMails = oldest(mails.id, mails.settledAt, sql`${mails.state} <> 'queued'`);
+export const removeOldMails = removeOldest(
+  mails.id,
+  mails.settledAt,
+  sql`${mails.state} <> 'queued'`,
+);
 
 /** Removes ended incidents with their alerts. */
-export const removeOldIncidents = oldest(
+export const removeOldIncidents = removeOldest(
   incidents.id,
   incidents.endedAt,
   isNotNull(incidents.endedAt),
 );
 
 /**
- * Removes old sign-ins that have neither a token nor a code left. Their ids are ULIDs, so the age is a range of ids. An
- * old sign-in that is still in use is passed once in each run.
+ * Removes old sign-ins that have neither a token nor a code left. Their ids are ULIDs, so the age is a range of ids.
+ * Each run walks past the old sign-ins that are still in use.
  */
 export async function removeOldSignIns(db: RawDb, { days, reached }: Old): Promise<Done> {
   const before = ulidFloor(addMs(await serverTime(db), -days * DAY_MS));
@@ -101,7 +105,7 @@ export async function removeOldSignIns(db: RawDb, { days, reached }: Old): Promi
       .limit(CHUNK_ROWS)
       .for("update", { skipLocked: true });
     const ids = old.map((row) => row.id);
-    // The offsets make the planner look each sign-in up by an index.
+    // Each `offset 0` makes the planner look the sign-in up by an index.
     const { count } = await tx
       .delete(authenticationEvents)
       .where(
@@ -115,10 +119,10 @@ export async function removeOldSignIns(db: RawDb, { days, reached }: Old): Promi
   });
 }
 
-const history = statement({
+const historyRemoval = statement({
   name: "maintenance.removeOldHistory",
   // Raw SQL, because the statement walks past the rows that stay, and looks up by an index probe (`offset 0`) whether
-  // each row is still needed. A join would scan all rows for each one after an ANALYZE of an empty table.
+  // each row is still needed. After an ANALYZE of an empty table, a join would scan all rows for each of them.
   params: { after: reviewHistory.id, days: value("integer"), limit: value("bigint") },
   columns: { next: nullable(value("text")), rows: value("bigint") },
   text: ({ after, days, limit }) => sql`
@@ -129,7 +133,7 @@ const history = statement({
     ), old as materialized (
       select l.* from looked l
        where l.recorded_at < now() - make_interval(days => ${days})
-         -- The last change of an axis shows since when the present state holds.
+         -- The last change of an axis is kept, because it shows since when the axis has its present state.
          and (l.axis is null or exists (
                select from review_history n
                 where n.store_review_site_id = l.store_review_site_id and n.axis = l.axis and n.id > l.id
@@ -160,51 +164,51 @@ const history = statement({
 
 /**
  * Removes old history rows that no entry (queued or skipped), no event of a waiting batch and no attempt needs for a
- * body. Ids follow the time, so the walk ends at the first chunk without an old row. An old row that is needed is
- * passed once in each run.
+ * body. Ids follow the time, so the walk ends at the first chunk without an old row. Each run walks past the old rows
+ * that are still needed.
  */
 export async function removeOldHistory(db: RawDb, { days, reached }: Old): Promise<Done> {
-  return onlyRow(await db.run(history, { after: Number(reached), days, limit: CHUNK_ROWS }));
+  return onlyRow(await db.run(historyRemoval, { after: Number(reached), days, limit: CHUNK_ROWS }));
 }
 
-const OLD = { days: value("integer"), limit: value("bigint") };
+const OLD_PARAMS = { days: value("integer"), limit: value("bigint") };
 /**
  * The parameters of statements that handle a bounded part of the next subscription that has old rows. The statements
  * find this subscription (`candidate`) by index probes, independent of the statistics of the tables.
  */
-const OF_NEXT = {
-  params: { after: webhookSubscriptions.id, ...OLD },
+const NEXT_SUBSCRIPTION = {
+  params: { after: webhookSubscriptions.id, ...OLD_PARAMS },
   columns: { id: webhookSubscriptions.id, rows: value("bigint") },
 };
 
 /** Handles a chunk of one subscription. The last chunk moves on to the next subscription. */
 const nextChunk =
-  (chunk: Statement<typeof OF_NEXT.params, typeof OF_NEXT.columns>) =>
+  (chunk: Statement<typeof NEXT_SUBSCRIPTION.params, typeof NEXT_SUBSCRIPTION.columns>) =>
   async (db: RawDb, { days, reached }: Old): Promise<Done> => {
     const [found] = await db.run(chunk, { after: reached, days, limit: CHUNK_ROWS });
     if (found === undefined) return { rows: 0 };
     return { rows: found.rows, next: found.rows < CHUNK_ROWS ? found.id : reached };
   };
 
-/** Whether the entries of a subscription expire. A pending test is left to its answer, and the others with it. */
-const HOLDS = sql`s.state = 'disabled' and s.pending_test_event_id is null`;
+/** Whether the entries of a subscription expire. While a test is pending, its entries do not expire. */
+const ENTRIES_EXPIRE = sql`s.state = 'disabled' and s.pending_test_event_id is null`;
 
-const expiry = statement({
-  ...OF_NEXT,
+const entryExpiry = statement({
+  ...NEXT_SUBSCRIPTION,
   name: "maintenance.expireHeldEntries",
   text: ({ after, days, limit }) => sql`
     with candidate as materialized (
       select s.id
         from webhook_subscriptions s cross join lateral (${firstQueued()}) head
-       where s.id > ${after} and ${HOLDS} and head.recorded_at < now() - make_interval(days => ${days})
+       where s.id > ${after} and ${ENTRIES_EXPIRE} and head.recorded_at < now() - make_interval(days => ${days})
        order by s.id limit 1
     ), holder as materialized (
-      -- Locked against an enable. This lock is the last in the order of the locks of a subscription, and none is waited
-      -- for here.
+      -- The subscription is locked, so that it is not enabled before the commit. It is locked last, in the order of all
+      -- transactions. The statement waits for no lock: it leaves out locked rows.
       select s.id, s.shard, s.number, f.settled_through, f.skipped_through
         from webhook_subscriptions s cross join lateral (
                select * from outbox_offsets where subscription_id = s.id for no key update skip locked) f
-       where s.id = (select id from candidate) and ${HOLDS} for share of s skip locked
+       where s.id = (select id from candidate) and ${ENTRIES_EXPIRE} for share of s skip locked
     ), first as (
       select e.* from holder s cross join lateral (
              (select sequence, recorded_at, false as is_logged from outbox
@@ -216,7 +220,8 @@ const expiry = statement({
                order by sequence limit ${limit})) e
        order by e.sequence limit ${limit}
     ), old as materialized (
-      -- Entries are recorded in the order of their sequence, so the first young one ends the range.
+      -- The range of expired entries ends before the first entry that is too young, because entries are recorded in the
+      -- order of their sequence.
       select count(*) as entries, max(sequence) as last, max(sequence) filter (where is_logged) as last_logged
         from first
        where sequence < all (select f.sequence from first f where f.recorded_at >= now() - make_interval(days => ${days}))
@@ -235,12 +240,12 @@ const expiry = statement({
  * Skips entries of disabled subscriptions that are older than the retention time (contract 7.9), from the head of the
  * queue on. Locked rows are left for the next run.
  */
-export const expireHeldEntries = nextChunk(expiry);
+export const expireHeldEntries = nextChunk(entryExpiry);
 
 const skippedRows = statement({
   name: "maintenance.removeSkipped",
   // Raw SQL, because Drizzle's query builder has no limit for deletes.
-  params: OLD,
+  params: OLD_PARAMS,
   columns: { rows: value("bigint") },
   text: ({ days, limit }) => sql`
     with gone as (
@@ -272,14 +277,14 @@ export async function removeSkipped(db: RawDb, { days }: Pick<Old, "days">): Pro
 }
 
 /**
- * Whether an event of `batch_entries` waits in vain: a skip has dropped it, or its subscription is deleted and has no
- * sequence row.
+ * Whether no batch will ever take an event of `batch_entries`: a skip has dropped the event, or its subscription is
+ * deleted and has no row of `outbox_sequences`.
  */
 const isDropped = (entry: SQL, skippedThrough: SQL) =>
   sql`${entry} <= coalesce(${skippedThrough}, ${entry})`;
 
 const batchExpiry = statement({
-  ...OF_NEXT,
+  ...NEXT_SUBSCRIPTION,
   name: "maintenance.removeBatchEntries",
   text: ({ after, days, limit }) => sql`
     with candidate as materialized (
@@ -296,7 +301,7 @@ const batchExpiry = statement({
               or s.state = 'disabled' and told.recorded_at < now() - make_interval(days => ${days}))
        order by s.id limit 1
     ), holder as materialized (
-      -- Nobody enables it meanwhile.
+      -- The subscription is locked, so that it is not enabled before the commit.
       select id, state from webhook_subscriptions where id = (select id from candidate) for share skip locked
     ), first as materialized (
       select b.review_history_id as id from batch_entries b

@@ -9,7 +9,7 @@ import {
   type Leases,
 } from "./lease-queries.ts";
 
-interface Seen {
+interface SeenHeartbeat {
   readonly renewedAt: Date;
   /** The monotonic time in milliseconds at which this heartbeat value was first read. */
   readonly sinceMs: number;
@@ -22,15 +22,15 @@ export interface FailureDetectorDeps {
 }
 
 /**
- * Detects crashed dispatchers by their heartbeats and expires their leases. A lease counts as not renewed for as long as
- * its heartbeat stands still by the reader's own monotonic clock, so no step of a wall clock expires a lease.
+ * Detects crashed dispatchers by their heartbeats and expires their leases. The reader measures with its own monotonic
+ * clock how long a heartbeat has not changed, so no step of a wall clock expires a lease.
  */
 export class FailureDetector {
   readonly #deps: FailureDetectorDeps;
   /** Called when a lease has expired or was released, so that its shards are free. */
   readonly #onFreed: () => void;
   /** The heartbeats of all dispatchers that had a lease at the last read. */
-  #seen = new Map<string, Seen>();
+  #seen = new Map<string, SeenHeartbeat>();
   #readMs = Number.NEGATIVE_INFINITY;
   /** The dispatchers with a lease that is being expired. */
   readonly #expiring = new Set<string>();
@@ -47,7 +47,8 @@ export class FailureDetector {
 
   /**
    * Reads all heartbeats and expires every lease that was not renewed for `LEASE_TTL_MS`, except that of `ownId`. If a
-   * dispatcher has vanished since the last check, it shut down or another process expired its lease: its shards are free.
+   * dispatcher has vanished since the last check, it shut down or another process expired its lease: its shards are
+   * free.
    */
   async check(ownId: string): Promise<void> {
     const { clock, leases, log } = this.#deps;
@@ -74,10 +75,10 @@ export class FailureDetector {
     rows: readonly Heartbeat[],
     { askedMs, answeredMs }: Readonly<Record<"askedMs" | "answeredMs", number>>,
   ): Heartbeat[] {
-    // A dispatcher that could not read for a while must not conclude that the others crashed: PostgreSQL may have been out
-    // of reach for them, too.
+    // After a gap between two reads every heartbeat counts as new: PostgreSQL may have been out of reach for the other
+    // dispatchers, too, so they need not have crashed.
     const isGap = answeredMs - this.#readMs > LEASE_BLIND_MS;
-    const before = isGap ? new Map<string, Seen>() : this.#seen;
+    const before = isGap ? new Map<string, SeenHeartbeat>() : this.#seen;
     this.#readMs = answeredMs;
     this.#seen = new Map(
       rows.map(({ id, renewedAt }) => {

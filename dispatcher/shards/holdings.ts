@@ -24,17 +24,20 @@ export type HoldingsEvent =
   /** The lease of this id is gone: another dispatcher expired it, and its shards have other owners. */
   | { readonly kind: "lease_lost"; readonly dispatcherId: string };
 
-/** The work of the shards, on which it depends when and how a shard is released. */
+/** The work in the shards, which determines when and how a shard is released. */
 export interface ShardUse {
   /** Whether attempts of a crashed holder are still in doubt. */
   hasInDoubt(shard: number): boolean;
-  /** Whether a request or a quarantined record of the shard takes so long that a handover would have to wait for it. */
+  /**
+   * Whether a request or a quarantined attempt record of the shard takes so long that a handover would have to wait for
+   * it.
+   */
   lingers(shard: number): boolean;
   /** The shards that have an actor. */
   busyShards(): ReadonlySet<number>;
   /** The outage of our own that keeps the dispatcher from sending. */
   outage(): Outage | undefined;
-  /** The lanes that stand still for a reason on our side. */
+  /** The quarantined lanes. */
   quarantined(): readonly QuarantinedLane[];
 }
 
@@ -53,12 +56,12 @@ const CLOSING_MS = 2_000;
 
 const renewMs = () => LEASE_RENEW_MS;
 
-/** The most milliseconds that the two clocks of the process may differ on the time since a renewal. */
+/** The most milliseconds by which the two clocks of the process may disagree about the time since a renewal. */
 const CLOCK_TOLERANCE_MS = 500;
 
 /**
- * The lease of this process and the shards that it holds under it. Three loops run side by side: one renews the lease and
- * waits for nothing else, one claims and releases shards, one detects crashed dispatchers.
+ * The lease of this process and the shards that it holds under it. Three loops run side by side: one renews the lease
+ * and waits for nothing else, one claims and releases shards, one detects crashed dispatchers.
  */
 export class Holdings {
   readonly #deps: HoldingsDeps;
@@ -75,7 +78,8 @@ export class Holdings {
   readonly #watch = new Waiter();
   #id: string;
   /**
-   * Whether neither a shard nor another dispatcher can be found, by the last renewal. The reads of both rest meanwhile.
+   * Whether the last renewal showed that this process is the only dispatcher and holds every shard. It then reads
+   * neither free shards nor heartbeats until a renewal shows something else.
    */
   #isSettled = false;
   /** The start of the last renewal by the two clocks of the process. */
@@ -108,9 +112,9 @@ export class Holdings {
   }
 
   /**
-   * Whether this process may send: no other dispatcher can have taken its shards over yet. The monotonic clock may stand
-   * still while the machine is suspended, and the wall clock may be set. If the two differ on the time since the last
-   * renewal, sending pauses until the next one.
+   * Whether this process may send: no other dispatcher can have taken its shards over yet. The monotonic clock may
+   * stand still while the machine is suspended, and the wall clock may be set. If the two differ on the time since the
+   * last renewal, sending pauses until the next one.
    */
   get safe(): boolean {
     if (this.#renewed === undefined) return false;
@@ -138,17 +142,19 @@ export class Holdings {
         if (!this.#isSettled) await this.#failureDetector.check(this.#id);
       }),
     ]);
+    const claims = this.#claimsOf(new Set(this.#shards.keys()));
+    this.#shards.clear();
     if (this.#abandoned) return;
     try {
-      await leases.leave(this.#id, this.#claimsOf(new Set(this.#shards.keys())));
+      await leases.leave(this.#id, claims);
     } catch (error) {
       log.warn("lease.release_failed", errorFields(error));
     }
   }
 
   /**
-   * Leaves the lease to expire instead of releasing it: a POST was made whose record is not committed, and the next
-   * holder has to learn that attempts are in doubt.
+   * Leaves the lease to expire instead of releasing it: a POST was made whose attempt record is not committed, and the
+   * next holder has to learn that attempts are in doubt.
    */
   abandon(): void {
     this.#abandoned = true;
@@ -236,7 +242,8 @@ export class Holdings {
   }
 
   #adopt(owned: ReadonlyMap<number, Claim>): void {
-    // A closed shard was released although the response was lost. With a new epoch this process claimed it again.
+    // A closed shard that is missing here was released, although the response to the release was lost. If it has a new
+    // epoch, this process has claimed it again since.
     for (const shard of this.#closed)
       if (owned.get(shard)?.epoch !== this.#shards.get(shard)?.epoch) this.#forget(shard);
     const added = [...owned.keys()].filter((shard) => !this.#shards.has(shard));
@@ -266,8 +273,8 @@ export class Holdings {
   }
 
   /**
-   * Marks `count` shards as leaving: first those that are marked already, then the last of the other shards. Closes
-   * those of them that need not wait for a request any longer.
+   * Makes `count` shards leave: first those that are leaving already, then the last of the other shards. Closes those
+   * of them that need not wait for a request any longer.
    */
   #close(count: number): void {
     const { clock } = this.#deps;

@@ -11,11 +11,11 @@ import { SHARDS } from "../../src/outbox/schedule.ts";
 /*
  * Leases decide which dispatcher delivers which shard. The row of a dispatcher is its lease, and each shard refers to
  * the row of its holder. A renewal changes the row. A dispatcher that sees another dispatcher's row unchanged for
- * `LEASE_TTL_MS` expires that lease: it deletes the row, which frees the shards immediately. Every commit locks the
- * row of its writer first, so the expired process can write nothing more (fencing).
+ * `LEASE_TTL_MS` expires that lease: it deletes the row, which frees the shards immediately. Every commit locks the row
+ * of its writer first, so the expired process can write nothing more (fencing).
  *
- * An expiry does not look at the work of the crashed process. Its shards are flagged unclean, and the next holder
- * marks the attempts that it may repeat. A shard that moves between running dispatchers is released by its holder
+ * An expiry does not look at the work of the crashed process. Its shards are flagged unclean, and the next holder marks
+ * the attempts that it may repeat as in doubt. A shard that moves between running dispatchers is released by its holder
  * after the last request for it has ended.
  */
 
@@ -37,8 +37,8 @@ export const LEASE_SAFE_MS = 2_500;
  */
 export const LEASE_WATCH_MS = 200;
 /**
- * The interval in milliseconds at which the only dispatcher reads the heartbeats, to notice when another dispatcher
- * joins.
+ * The interval in milliseconds at which a dispatcher that has seen no other one reads the heartbeats, to notice when
+ * another one joins.
  */
 export const LEASE_GLANCE_MS = 1_000;
 /**
@@ -57,8 +57,8 @@ export type Claim = Readonly<Pick<typeof shards.$inferSelect, "epoch" | "unclean
 export type Heartbeat = Readonly<Pick<typeof dispatchers.$inferSelect, "id" | "renewedAt">>;
 
 /**
- * Returns the number of shards for a dispatcher. All dispatchers compute the same numbers: of a remainder, the first
- * ids get one more shard each.
+ * Returns the number of shards for a dispatcher. All dispatchers compute the same numbers: if the shards cannot be
+ * divided evenly, the first ids get one more shard each.
  */
 export function fairShare(living: readonly string[], id: string): number {
   const sorted = living.toSorted();
@@ -67,15 +67,15 @@ export function fairShare(living: readonly string[], id: string): number {
   return Math.floor(SHARDS / sorted.length) + (rank < SHARDS % sorted.length ? 1 : 0);
 }
 
-/** What keeps a dispatcher or its lanes from sending, as the API shows it. */
-interface Shown {
+/** The outage and the quarantined lanes of a dispatcher, as the API shows them. */
+interface ShownState {
   outage(): Outage | undefined;
   quarantined(): readonly QuarantinedLane[];
 }
 
 const NOW = sql`now()`;
 const MIB = 1_048_576;
-const CLAIM = { id: shards.id, epoch: shards.epoch, unclean: shards.unclean };
+const CLAIM_COLUMNS = { id: shards.id, epoch: shards.epoch, unclean: shards.unclean };
 
 /** The time of PostgreSQL at a renewal, and whether the dispatcher is the only one and holds every shard. */
 export interface Renewed {
@@ -87,8 +87,8 @@ export interface Renewed {
 export type Leases = ReturnType<typeof createLeases>;
 
 /**
- * Creates the queries of the leases on PostgreSQL. Only renewals use the connection `renewals`, so that nothing
- * delays them.
+ * Creates the queries of the leases on PostgreSQL. Only renewals use the database connection `renewals`, so that
+ * nothing delays them.
  */
 export function createLeases(db: Db, renewals: Db) {
   /**
@@ -119,12 +119,11 @@ export function createLeases(db: Db, renewals: Db) {
         .onConflictDoNothing();
     },
     /**
-     * Renews the lease; returns undefined if another process has expired it.
-     * `renewed_at` grows even if the clock of PostgreSQL stands still or steps back, because observers only compare it with
-     * the value that they read before. The outage and the quarantined lanes are shown to operators
-     * and partners.
+     * Renews the lease; returns undefined if another process has expired it. `renewed_at` grows even if the clock of
+     * PostgreSQL stands still or steps back, because observers only compare it with the value that they read before.
+     * The outage and the quarantined lanes are shown to operators and partners.
      */
-    async renew(id: string, shown?: Shown): Promise<Renewed | undefined> {
+    async renew(id: string, shown?: ShownState): Promise<Renewed | undefined> {
       const outage = shown?.outage();
       const { renewedAt } = dispatchers;
       const isAlone = sql`
@@ -151,7 +150,7 @@ export function createLeases(db: Db, renewals: Db) {
      */
     async assign(id: string) {
       const found = await db
-        .select({ dispatcher: dispatchers.id, claim: CLAIM })
+        .select({ dispatcher: dispatchers.id, claim: CLAIM_COLUMNS })
         .from(dispatchers)
         .leftJoin(shards, and(eq(shards.dispatcherId, dispatchers.id), eq(dispatchers.id, id)))
         .orderBy(asc(dispatchers.id), asc(shards.id));
@@ -211,5 +210,5 @@ function claimShards(db: Db, id: string, limit: number) {
     .update(shards)
     .set({ dispatcherId: id, epoch: sql`${shards.epoch} + 1` })
     .where(and(anyOfQuery(shards.id, free), exists(self)))
-    .returning(CLAIM);
+    .returning(CLAIM_COLUMNS);
 }

@@ -11,18 +11,15 @@ const TAKE_LIMIT = 256;
 /** The pause in milliseconds before Redis is queried again after a failure. */
 const REDIS_RETRY_MS = 1_000;
 /**
- * The longest sleep of the scheduler in milliseconds while wakes are planned. If the clock of PostgreSQL is set forward,
- * they are due before the sleep ends.
+ * The longest sleep of the scheduler in milliseconds while wakes are planned. It is short, because planned wakes become
+ * due earlier if the clock of PostgreSQL is set forward.
  */
 const MAX_SLEEP_MS = 200;
 /** The time in milliseconds that received wakes stay in the sorted sets, so that one command removes many of them. */
 const CLEAR_MS = 250;
 
 export type ScheduleEvent =
-  /**
-   * A subscription may have entries to send. `isSwept`: a sweep found the subscription; otherwise an event just woke
-   * it.
-   */
+  /** A subscription may have entries to send. `isSwept`: a sweep found the subscription; otherwise a wake named it. */
   | { readonly kind: "woken"; readonly wake: Wake; readonly isSwept: boolean }
   /** A process has queued a mail. */
   | { readonly kind: "mailer_woken" }
@@ -30,18 +27,20 @@ export type ScheduleEvent =
   | { readonly kind: "shards_swept"; readonly shards: readonly number[] };
 
 /**
- * The most shards of one query, because the whole result of a query is kept in memory. If the last sweep of all shards has
- * found few subscriptions, one query sweeps all of them.
+ * The most shards of one query, because the whole result of a query is kept in memory. If the last sweep of all shards
+ * has found fewer than `FEW_SUBSCRIPTIONS` subscriptions, one query sweeps all shards.
  */
 const SHARDS_PER_QUERY = 16;
-const FEW = 256;
-/** The number of subscriptions that one quick query reads of each claimed shard, before all others are read. */
+const FEW_SUBSCRIPTIONS = 256;
+/**
+ * The number of subscriptions that one quick query reads of each claimed shard, before the full sweep of these shards.
+ */
 const CLAIMED_FIRST = 16;
 /** The pause in milliseconds before a query is retried that failed because PostgreSQL is out of reach. */
 const RETRY_MS = 1_000;
 
-/** The result of a query, with the claims under which its shards were held when it began. */
-interface Found {
+/** The result of a sweep query, with the claims under which its shards were held when it began. */
+interface FoundSubscriptions {
   readonly claims: ReadonlyMap<number, unknown>;
   readonly subscriptions: readonly SweptSubscription[];
 }
@@ -59,8 +58,8 @@ interface SchedulerDeps extends RunnerDeps {
  * Decides which subscription is woken, and when. It has three sources: wakes as they are published, the sorted sets in
  * Redis when their next score is due, and the sweep, which needs PostgreSQL only.
  *
- * The sweep finds the due subscriptions in PostgreSQL, in case a wake was lost or Redis is empty, and rebuilds the sorted
- * sets. A shard that cannot be swept is quarantined (`GroupRunner`), and the others are swept without it.
+ * The sweep finds the due subscriptions in PostgreSQL, in case a wake was lost or Redis is empty, and rebuilds the
+ * sorted sets. A shard that cannot be swept is quarantined (`GroupRunner`), and the others are swept without it.
  */
 export class Scheduler {
   readonly #deps: SchedulerDeps;
@@ -69,13 +68,13 @@ export class Scheduler {
   readonly #nextAt = new Map<number, Date>();
   readonly #take = new Waiter();
   /** Received wakes that are still in the sorted sets, by subscription. */
-  readonly #unclear = new Map<string, Wake>();
+  readonly #uncleared = new Map<string, Wake>();
   /** Ends the waits between sweeps of all shards, and those between sweeps of claimed shards. */
   readonly #sweep = new Waiter();
   readonly #claim = new Waiter();
   /** Shards that were not swept since they were claimed. */
   readonly #claimed = new Set<number>();
-  readonly #runner: GroupRunner<number, Found>;
+  readonly #runner: GroupRunner<number, FoundSubscriptions>;
   /** Writes of swept wakes to Redis that are under way. */
   #planning: Promise<void>[] = [];
   /** The longest wait of a due entry in milliseconds since the last sweep of all shards ended. */
@@ -93,7 +92,8 @@ export class Scheduler {
       run: (shards) => this.#find(shards),
       done: (_, { claims, subscriptions }) => {
         this.#reportFound(subscriptions);
-        // Shards that were lost during the query were not swept, even if they were claimed again.
+        // Leaves out shards that were lost during the query, even if they were claimed again, because their new claims
+        // were not swept.
         const { shards } = deps.holdings;
         const swept = [...claims.keys()].filter((id) => shards.get(id) === claims.get(id));
         report({ kind: "shards_swept", shards: swept });
@@ -107,7 +107,7 @@ export class Scheduler {
   async run(ended: AbortSignal): Promise<void> {
     const { log, schedule } = this.#deps;
     ended.addEventListener("abort", () => this.#take.nudge());
-    // If Redis cannot be reached yet, the sweep finds the due subscriptions meanwhile.
+    // Until Redis can be reached, the sweep finds the due subscriptions.
     void schedule
       .onWake(
         (wake) => this.#receive(wake),
@@ -134,26 +134,27 @@ export class Scheduler {
   async plan(wake: Wake, at: Date): Promise<void> {
     this.#takeAt(wake.shard, at);
     // The received wake is cleared now, because a later removal would take the new wake with it.
-    if (this.#unclear.delete(wake.subscriptionId)) void this.#deps.schedule.clear([wake]);
+    if (this.#uncleared.delete(wake.subscriptionId)) void this.#deps.schedule.clear([wake]);
     await this.#deps.schedule.plan([{ ...wake, at }]);
   }
 
   #receive(wake: Wake): void {
     if (!this.#deps.holdings.shards.has(wake.shard)) return;
-    if (this.#unclear.size === 0) void this.#clear();
-    this.#unclear.set(wake.subscriptionId, wake);
+    if (this.#uncleared.size === 0) void this.#clear();
+    this.#uncleared.set(wake.subscriptionId, wake);
     this.#report({ kind: "woken", wake, isSwept: false });
   }
 
   /**
    * Removes received wakes from the sorted sets, which would report them again. A wake that is lost here comes with
-   * the next sweep.
+   * the next sweep. The next holder of a shard may have planned its retries there, so they are left to it.
    */
   async #clear(): Promise<void> {
     await this.#deps.clock.sleep(CLEAR_MS);
-    const received = [...this.#unclear.values()];
-    this.#unclear.clear();
-    await this.#deps.schedule.clear(received);
+    const { holdings, schedule } = this.#deps;
+    const received = [...this.#uncleared.values()];
+    this.#uncleared.clear();
+    await schedule.clear(received.filter(({ shard }) => holdings.shards.has(shard)));
   }
 
   /** Plans a read of the shard's sorted set at `at`, unless an earlier read is planned already. */
@@ -202,14 +203,14 @@ export class Scheduler {
     ended.addEventListener("abort", () => this.#runner.clear());
     const often = { clock: this.#deps.clock, ended };
     const sweepAll = async () => {
-      const perQuery = this.#found < FEW ? SHARDS : SHARDS_PER_QUERY;
+      const perQuery = this.#found < FEW_SUBSCRIPTIONS ? SHARDS : SHARDS_PER_QUERY;
       this.#found = 0;
       await this.#sweepShards(new Set(this.#deps.holdings.shards.keys()), { perQuery, ended });
       this.lagMs = this.#longestMs;
       this.#longestMs = 0;
     };
     await Promise.all([
-      // The first sweep of each shard is that of its claim.
+      // This loop begins after `SWEEP_MS`, because the claim of a shard already causes its first sweep.
       often.clock.sleep(SWEEP_MS, ended).then(() => this.#sweep.repeat(often, restMs, sweepAll)),
       this.#claim.repeat(often, restMs, async () => {
         await this.#sweepFirst([...this.#claimed]);
@@ -244,7 +245,7 @@ export class Scheduler {
   }
 
   /** Finds the due subscriptions of those shards that are still held. */
-  async #find(shards: readonly number[], limit?: number): Promise<Found> {
+  async #find(shards: readonly number[], limit?: number): Promise<FoundSubscriptions> {
     const held = this.#deps.holdings.shards;
     const claims = new Map(shards.filter((id) => held.has(id)).map((id) => [id, held.get(id)]));
     if (claims.size === 0) return { claims, subscriptions: [] };

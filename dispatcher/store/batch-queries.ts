@@ -10,7 +10,7 @@ import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { nextBatchAt } from "../actor/decide.ts";
 
 export interface BatchDispatch {
-  /** A ULID per dispatch, from which the ids of its jobs are made. */
+  /** A ULID for each due batch, with which the ids of its jobs begin. A job is the events of one review. */
   readonly id: string;
   readonly dispatcherId: string;
   readonly subscriptionId: string;
@@ -20,10 +20,10 @@ export interface BatchDispatch {
 }
 
 /**
- * Dispatches a due batch (contract 7.14): waiting events become entries of the outbox, review by review, one chunk
- * per transaction. The first transaction stores the end of the window, so that another process continues the same
- * window after a crash. The last transaction moves the subscription's batch cursor. A subscription that is not due,
- * not active or deleted by then changes nothing.
+ * Dispatches a due batch (contract 7.14): events that wait for the batch become entries in `outbox`, review by review,
+ * one chunk per transaction. The first transaction stores the last event of the batch (its window), so that another
+ * process continues the same window after a crash. The last transaction moves the subscription's batch cursor. A
+ * transaction that finds the subscription not due, not active or deleted changes nothing.
  *
  * `fenced`: another process has expired the lease of this process, and nothing was written.
  */
@@ -35,7 +35,7 @@ export async function dispatchBatch(db: Db, batch: BatchDispatch) {
   }
 }
 
-/** Dispatches one chunk of a batch. `more`: the window has further events. */
+/** Turns one chunk of a due batch into entries. `more`: the window has further events. */
 async function dispatchChunk(tx: Tx, batch: BatchDispatch) {
   const { subscriptionId, now } = batch;
   const lease = await tx
@@ -50,7 +50,7 @@ async function dispatchChunk(tx: Tx, batch: BatchDispatch) {
   const { openedAt, ...rest } = window;
   // Entries follow the order of the first event of each review; each review is one job.
   const given = { ...rest, shard, sequence, now, limit: CHUNK };
-  const { appended, jobs, firstId, reviewId } = onlyRow(await tx.run(appending, given));
+  const { appended, jobs, firstId, reviewId } = onlyRow(await tx.run(appendChunk, given));
   // A chunk that is not full is the last one.
   const more = appended === CHUNK;
   if (more) {
@@ -60,7 +60,8 @@ async function dispatchChunk(tx: Tx, batch: BatchDispatch) {
       .values({ ...window, ...progress })
       .onConflictDoUpdate({ target: batchWindows.subscriptionId, set: progress });
   } else {
-    // A change of the interval may have postponed the next batch while the window was open.
+    // A due time in the future is kept: a change of the interval has postponed the next batch while the window was
+    // open.
     const next = dueAt > now ? dueAt : nextBatchAt(dueAt, intervalHours * batch.hourMs, now);
     // The batch cursor moves in the transaction of the last entries of its window.
     await tx.delete(batchWindows).where(eq(batchWindows.subscriptionId, subscriptionId));
@@ -73,9 +74,9 @@ async function dispatchChunk(tx: Tx, batch: BatchDispatch) {
 }
 
 /**
- * Locks the sequence and then the subscription, in the order of a delete. Returns them with the open window, or with a
- * new one if the batch is due; otherwise, or if the subscription is not active, returns undefined. Writers of review
- * actions are not blocked, because they lock the sequence for key share.
+ * Locks the row of `outbox_sequences` and then the subscription, in the order of a delete. Returns both with the open
+ * window, or with a new one if the batch is due; otherwise, or if the subscription is not active, returns undefined.
+ * Transactions that append events are not blocked, because they lock the row of `outbox_sequences` for key share.
  */
 async function hold(tx: Tx, batch: BatchDispatch) {
   const { subscriptionId, now } = batch;
@@ -106,7 +107,10 @@ async function hold(tx: Tx, batch: BatchDispatch) {
   return { ...held, window: open ?? (await newWindow(tx, batch, held.skippedThrough)) };
 }
 
-/** Makes a window that ends at the last committed event. Events that commit later may have smaller ids than that. */
+/**
+ * Makes a window that ends at the last committed event. Events that commit later may have smaller ids than the last
+ * one. A later chunk takes them if it has not passed their ids, otherwise the next window does.
+ */
 async function newWindow(tx: Tx, batch: BatchDispatch, skippedThrough: number) {
   const { id, subscriptionId, now } = batch;
   const [last] = await tx
@@ -120,9 +124,9 @@ async function newWindow(tx: Tx, batch: BatchDispatch, skippedThrough: number) {
   return { subscriptionId, id, openedAt: now, through, firstId, reviewId: null };
 }
 
-const appending = statement({
+const appendChunk = statement({
   name: "batch.appendChunk",
-  // Raw SQL, because one statement moves and numbers the events. Its walks are as long as the chunk.
+  // Raw SQL, because one statement moves and numbers the events. Each of its walks is as long as the chunk.
   params: {
     id: batchWindows.id,
     subscriptionId: outbox.subscriptionId,

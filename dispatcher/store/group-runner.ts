@@ -18,7 +18,7 @@ const QUERY_CANCELED = "57014";
  * Classes of SQLSTATE that do not concern the rows of a statement: connection, transaction (a server that is read-only
  * after a failover), access, deadlock, missing columns during an upgrade, resources, operator.
  */
-const STORE_CLASSES = new Set(["08", "25", "28", "40", "42", "53", "55", "57"]);
+const OUTAGE_CLASSES = new Set(["08", "25", "28", "40", "42", "53", "55", "57"]);
 /** The form of an SQLSTATE. No class begins with E, unlike the codes of socket errors. */
 const SQLSTATE = /^[0-9A-DF-Z][0-9A-Z]{4}$/;
 
@@ -31,7 +31,7 @@ export function failureOf(error: unknown): Failure {
   if (!SQLSTATE.test(code)) return "store";
   if (code === LOCK_NOT_AVAILABLE) return "waits";
   if (code === QUERY_CANCELED) return "refused";
-  return STORE_CLASSES.has(code.slice(0, 2)) ? "store" : "refused";
+  return OUTAGE_CLASSES.has(code.slice(0, 2)) ? "store" : "refused";
 }
 
 export interface RunnerDeps {
@@ -42,7 +42,7 @@ export interface RunnerDeps {
 export interface Work<T, R> {
   /** Returns the key of an item. Items with the same key keep their order and are never split up. */
   readonly keyOf: (item: T) => string | number;
-  /** Does the work for a group in one transaction. An earlier try may have committed although its response was lost. */
+  /** Does the work for a group in one transaction. Must be repeatable, because a try that failed may have committed. */
   readonly run: (group: readonly T[]) => Promise<R>;
   /** Called with the result after each try that succeeded. */
   readonly done: (group: readonly T[], result: R) => void;
@@ -64,7 +64,7 @@ const FIRST_RETRY_MS = 100;
  */
 const LONGEST_RETRY_MS = { waits: 1_000, store: 1_000, refused: 30_000 };
 
-interface Quarantined<T> {
+interface QuarantinedKey<T> {
   /** The quarantined items of the key in their order. */
   readonly pending: T[];
   /**
@@ -76,7 +76,7 @@ interface Quarantined<T> {
   retryAtMs: number;
 }
 
-interface Failed {
+interface FailedTry {
   readonly failure: Failure;
   readonly error: unknown;
 }
@@ -88,7 +88,7 @@ interface Failed {
  * but retried as a whole.
  */
 export class GroupRunner<T, R> {
-  readonly #quarantine = new Map<string | number, Quarantined<T>>();
+  readonly #quarantine = new Map<string | number, QuarantinedKey<T>>();
   #retrying = false;
   /** Ends the current work when `clear` aborts it. */
   #current = new AbortController();
@@ -159,7 +159,7 @@ export class GroupRunner<T, R> {
     return joinPending(this.#quarantine.get(this.#work.keyOf(item)), item);
   }
 
-  async #try(group: readonly T[]): Promise<Failed | undefined> {
+  async #try(group: readonly T[]): Promise<FailedTry | undefined> {
     let result: R;
     try {
       result = await this.#work.run(group);
@@ -200,7 +200,7 @@ export class GroupRunner<T, R> {
     this.#retrying = false;
   }
 
-  async #retry(key: string | number, one: Quarantined<T>): Promise<void> {
+  async #retry(key: string | number, one: QuarantinedKey<T>): Promise<void> {
     if (this.#quarantine.get(key) !== one) return;
     const group = one.pending.slice(0, one.size);
     const failed = await this.#try(group);
@@ -216,7 +216,7 @@ export class GroupRunner<T, R> {
   }
 
   /** Postpones a quarantined key after a failed try of `tried` items. */
-  #putOff(one: Quarantined<T>, { failure, error }: Failed, tried: number): void {
+  #putOff(one: QuarantinedKey<T>, { failure, error }: FailedTry, tried: number): void {
     one.size = 1;
     // Any of several items may be rejected, so the first item is retried alone immediately.
     if (failure === "refused" && tried > 1) return;
@@ -233,7 +233,7 @@ export class GroupRunner<T, R> {
  * Adds an item to the quarantined items of its key, unless it is among them already. Returns false if the key is not
  * quarantined.
  */
-export function joinPending<T>(known: Quarantined<T> | undefined, item: T): boolean {
+export function joinPending<T>(known: QuarantinedKey<T> | undefined, item: T): boolean {
   if (known !== undefined && !known.pending.includes(item)) known.pending.push(item);
   return known !== undefined;
 }

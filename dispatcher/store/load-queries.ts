@@ -1,7 +1,7 @@
 import { type SQL, sql } from "drizzle-orm";
 
 import type { DbOrTx } from "../../db/client.ts";
-import { lookAt, walkedPast } from "../../db/log.ts";
+import { retryTime, walkedPast } from "../../db/log.ts";
 import { bytesOf } from "../../db/measure.ts";
 import { outbox, outboxOffsets, outboxSequences } from "../../db/schema/outbox.ts";
 import { EVENT_JSON } from "../../db/schema/reviews.ts";
@@ -18,7 +18,7 @@ const ms = (instant: string) => `(extract(epoch from ${instant}) * 1000)::bigint
  * The fields of a text-encoded entry in the order of `readEntry`: for a row `e` of `outbox` with its history `h`, and
  * for an event `h` of the log. A test has no history, so its occurrence is the time of its request.
  */
-const PARTS = [
+const ENTRY_PARTS = [
   ["e.sequence", "h.sequence"],
   ["false", "true"],
   ["e.event_id", "h.event_id"],
@@ -40,31 +40,37 @@ const PARTS = [
 ] as const;
 /** JSON is read as the stored text, because it is copied into the body unchanged. */
 const JSON_COLUMNS = ["actor", "review", "site", "metadata"];
-/** The further fields of a text-encoded entry behind the id of its history, for both sources. */
-const HISTORY = ["store_id", "store_review_site_id", "axis", ...JSON_COLUMNS];
+/**
+ * The last fields of a text-encoded entry, after the id of its `review_history` row. They are the same for entries of
+ * `outbox` and of the log.
+ */
+const HISTORY_COLUMNS = ["store_id", "store_review_site_id", "axis", ...JSON_COLUMNS];
 
 const line = (own: readonly string[], history: readonly string[]) =>
   `concat(${[...own, ...history].join(", chr(31), ")})`;
 const ROW_LINE = line(
-  PARTS.map(([ofRow]) => ofRow),
-  ["e.history_id", ...HISTORY.map((name) => `e.${name}`)],
+  ENTRY_PARTS.map(([ofRow]) => ofRow),
+  ["e.history_id", ...HISTORY_COLUMNS.map((name) => `e.${name}`)],
 );
 const LOG_LINE = line(
-  PARTS.map(([, ofEvent]) => ofEvent),
-  ["h.id", ...HISTORY.map((name) => `h.${name}`)],
+  ENTRY_PARTS.map(([, ofEvent]) => ofEvent),
+  ["h.id", ...HISTORY_COLUMNS.map((name) => `h.${name}`)],
 );
 /** The bytes of the JSON of an event. */
-const BYTES = bytesOf("h", EVENT_JSON);
+const EVENT_BYTES = bytesOf("h", EVENT_JSON);
 
-/** Whether the entries before this one have fewer bytes than the load may bring; `fitting` applies the same rule. */
-const FITS = sql`coalesce(before, 0) < a.max_bytes`;
-const ABOVE = sql.raw("rows between unbounded preceding and 1 preceding");
+/**
+ * Whether the entries before this one have fewer bytes in all than the load may return; `fitting` applies the same
+ * rule.
+ */
+const FITS_LOAD = sql`coalesce(before, 0) < a.max_bytes`;
+const ROWS_BEFORE = sql.raw("rows between unbounded preceding and 1 preceding");
 
-// Raw SQL, because every load of an actor runs one of these statements (`bun run bench dispatch`). They are written so that
-// no state of the statistics makes the planner scan a table (tests/integration/db/plans.test.ts).
+// Raw SQL, because every load of an actor runs one of these statements (`bun run bench dispatch`). They are written so
+// that no state of the statistics makes the planner scan a table (tests/integration/db/plans.test.ts).
 
 /** The settings of a subscription and its place in the log, which every load reads. */
-const STORED = {
+const STORED_COLUMNS = {
   partnerId: webhookSubscriptions.partnerId,
   webhookUrl: webhookSubscriptions.webhookUrl,
   ordering: webhookSubscriptions.ordering,
@@ -80,8 +86,8 @@ const STORED = {
   erasures: outboxOffsets.erasures,
   inactiveAccounts: value("text"),
 };
-/** The expressions of these values over a row `a` with the columns of `FOUND`. */
-const STORED_IN: Readonly<Record<keyof typeof STORED, string>> = {
+/** The expressions of these values over a row `a` with the columns of `FOUND_COLUMNS`. */
+const STORED_EXPRESSIONS: Readonly<Record<keyof typeof STORED_COLUMNS, string>> = {
   partnerId: "a.partner_id",
   webhookUrl: "a.webhook_url",
   ordering: "a.ordering",
@@ -99,35 +105,38 @@ const STORED_IN: Readonly<Record<keyof typeof STORED, string>> = {
 };
 const stored = (format: (name: string, column: string) => string) =>
   sql.raw(
-    Object.entries(STORED_IN)
+    Object.entries(STORED_EXPRESSIONS)
       .map(([name, column]) => format(name, column))
       .join(", "),
   );
 
-const SETTINGS = {
-  ...STORED,
-  /** The first due time after now of a queued entry, with ordering by review. */
+const SETTINGS_COLUMNS = {
+  ...STORED_COLUMNS,
+  /** The first due time after now of a queued entry; null with ordering by subscription. */
   nextDueAt: outbox.dueAt,
-  /** The last sequence number that the log has behind the offset, with ordering by review; null without one. */
+  /**
+   * The last sequence number in the log after the offset, read only with ordering by review; null if the log has no
+   * such event.
+   */
   lastFound: nullable(outboxSequences.lastLogged),
-  /** Whether loads with ordering by review walk past rows that `postponeBehind` would leave out. */
+  /** Whether loads with ordering by review walk past rows that they would not read after `postponeBehind`. */
   isBehind: value("boolean"),
 };
 
 /** The stored settings of a subscription that is active, or disabled with a pending test. */
-export type SubscriptionRow = ValuesOf<typeof SETTINGS>;
+export type SubscriptionRow = ValuesOf<typeof SETTINGS_COLUMNS>;
 
 const TESTS_LIMIT = sql.raw(`${MAX_TESTS}`);
 
 const NO_SETTINGS = sql`'[]'::json`;
-/** The number of rows among which a load searches for those that `postponeBehind` would leave out. */
-const SEARCHED = 16;
+/** The number of rows among which a load searches for those that it would not read after `postponeBehind`. */
+const SEARCHED_ROWS = 16;
 /** Whether something of a subscription is sent: it is active, or a test decides whether it becomes active. */
 export const IS_SENT = sql.raw(
   "(state = 'active' or state = 'disabled' and pending_test_event_id is not null)",
 );
 
-const ASKED = {
+const ASKED_COLUMNS = {
   ord: value("integer"),
   id: outbox.subscriptionId,
   shard: outbox.shard,
@@ -135,21 +144,21 @@ const ASKED = {
   limit: value("integer"),
   max_bytes: value("integer"),
 };
-const PARAMS = {
-  given: rows({ ...ASKED, except: value("integer[]"), except_none: value("boolean") }),
+const LOAD_PARAMS = {
+  given: rows({ ...ASKED_COLUMNS, except: value("integer[]"), except_none: value("boolean") }),
 };
 // A row of the result has either the settings of a subscription or one encoded entry.
-const COLUMNS = {
+const LOAD_COLUMNS = {
   ord: value("integer"),
   entry: nullable(value("text")),
-  settings: table(SETTINGS),
+  settings: table(SETTINGS_COLUMNS),
 };
 
-/** The columns of a subscription that `IN_STORES` looks up for a request `a`. */
-const FOUND = sql`
+/** The columns of a subscription that `SUBSCRIPTION_ROWS` looks up for a request `a`. */
+const FOUND_COLUMNS = sql`
              s.*, f.settled_through, f.skipped_through, f.erasures, q.last_sequence, q.last_logged,
              array(select id from companies where partner_id = s.partner_id and not is_active order by id) as inactive`;
-const IN_STORES = sql`
+const SUBSCRIPTION_ROWS = sql`
        cross join lateral (
                select number, partner_id, webhook_url, ordering, standard_webhooks, sealed_secret, consecutive_failure_count,
                       case when state = 'active' then next_batch_at end as next_batch_at,
@@ -161,12 +170,13 @@ const IN_STORES = sql`
 
 const loadLogged = statement({
   name: "load.logged",
-  // Raw SQL for the reason above. It only asks whether there is a row of `outbox`, because PostgreSQL sets up every node of
-  // a plan for each execution: a load of one event takes 0.16 ms of CPU, and 0.28 ms by `load.active` (2026-11).
-  params: { given: rows(ASKED) },
+  // Raw SQL, because most loads run this statement. Of `outbox` it only asks whether there is a row, because PostgreSQL
+  // sets up every node of a plan for each execution: a load of one event takes 0.16 ms of CPU, and 0.28 ms by
+  // `load.active` (2026-11).
+  params: { given: rows(ASKED_COLUMNS) },
   columns: {
     ord: value("integer"),
-    ...STORED,
+    ...STORED_COLUMNS,
     /** Whether the log has all entries of the subscription, and none of them is held back by a test. */
     isComplete: value("boolean"),
     entries: nullable(value("text")),
@@ -174,18 +184,18 @@ const loadLogged = statement({
   text: ({ given }) => sql`
     select a.ord, ${stored((name, column) => `${column} as "${name}"`)}, a.is_complete as "isComplete",
            (select string_agg(${sql.raw(LOG_LINE)}, ${sql.raw(`chr(${BETWEEN_RECORDS.charCodeAt(0)})`)})
-              from (select *, sum(bytes) over (order by sequence ${ABOVE}) as before from (
-                      select *, null as previous, ${BYTES} as bytes
+              from (select *, sum(bytes) over (order by sequence ${ROWS_BEFORE}) as before from (
+                      select *, null as previous, ${EVENT_BYTES} as bytes
                         from review_history h
                        where subscription_number = a.number and sequence > greatest(a.after, a.settled_through)
                        order by sequence
                        limit case when a.is_complete and a.last_logged > greatest(a.after, a.settled_through) then a."limit" else 0 end) h) h
-             where ${FITS}) as entries
-      from (select a.*, ${FOUND},
+             where ${FITS_LOAD}) as entries
+      from (select a.*, ${FOUND_COLUMNS},
                    s.pending_test_event_id is null
                    and (select true from outbox
                          where shard = a.shard and subscription_id = a.id and sequence > f.skipped_through limit 1) is null as is_complete
-              from (select * from ${given}) a ${IN_STORES}
+              from (select * from ${given}) a ${SUBSCRIPTION_ROWS}
             offset 0) a`,
 });
 
@@ -201,8 +211,9 @@ interface OfOrdering {
 }
 
 /**
- * Makes the text of a load statement. It reads entries of the subscriptions with this ordering, and tests and settings of
- * all. Everything is in one snapshot, so that entries which an enable skips are left out.
+ * Makes the text of a load statement. It reads entries of the subscriptions with this ordering, and tests and settings
+ * of all. Everything is read in one snapshot, so that an entry which an enable skips is not returned with the settings
+ * after the enable.
  */
 const textOf = (
   given: SQL,
@@ -211,16 +222,16 @@ const textOf = (
     with asked as materialized (
       select * from ${given}
     ), active as materialized (
-      select a.ord, a.id, a.shard, a.after, a.max_bytes, a."except", a.except_none, ${FOUND},
+      select a.ord, a.id, a.shard, a.after, a.max_bytes, a."except", a.except_none, ${FOUND_COLUMNS},
              -- While a test is pending, all other entries are held.
              case when s.pending_test_event_id is null and s.ordering = ${sql.raw(`'${ordering}'`)} then a."limit" else 0 end as "limit"
-        from asked a ${IN_STORES}
+        from asked a ${SUBSCRIPTION_ROWS}
     )
     select a.ord, ${sql.raw(ROW_LINE)} as entry, ${NO_SETTINGS} as settings
       from active a
      cross join lateral (
              select * from (
-               select *, sum(bytes) over (partition by part order by place, sequence ${ABOVE}) as before
+               select *, sum(bytes) over (partition by part order by place, sequence ${ROWS_BEFORE}) as before
                  from (
                    ${queued}
                    union all
@@ -230,23 +241,23 @@ const textOf = (
                      order by o.due_at nulls first, o.sequence limit ${TESTS_LIMIT})
                  ) o
                  left join lateral (
-                   select id as history_id, ${sql.raw(HISTORY.join(", "))}, occurred_at, account_id, ${BYTES} as bytes
+                   select id as history_id, ${sql.raw(HISTORY_COLUMNS.join(", "))}, occurred_at, account_id, ${EVENT_BYTES} as bytes
                      from review_history h where id = o.review_history_id offset 0) h on true) e
-              where is_test or ${FITS}) e
+              where is_test or ${FITS_LOAD}) e
      union all
     select a.ord, ${sql.raw(LOG_LINE)}, ${NO_SETTINGS}
       from active a
      cross join lateral (
              select * from (
-               select *, sum(bytes) over (order by sequence ${ABOVE}) as before from (
-                 select *, ${BYTES} as bytes from (
+               select *, sum(bytes) over (order by sequence ${ROWS_BEFORE}) as before from (
+                 select *, ${EVENT_BYTES} as bytes from (
                    select *, ${previous} as previous
                      from review_history
                     where subscription_number = a.number and sequence > greatest(a.after, a.settled_through)
                     order by sequence limit case when a."limit" > 0 and a.last_logged > a.settled_through then ${sql.raw(`${WINDOW}`)} else 0 end) h
                   where ${events}
                   limit a."limit") h) h
-              where ${FITS}) h
+              where ${FITS_LOAD}) h
      union all
     select a.ord, null,
            json_build_array(json_build_object(${stored((name, column) => `'${name}', ${column}`)}, 'nextDueAt', ${nextDueAt}, 'lastFound', ${lastFound}, 'isBehind', ${isBehind}))
@@ -256,8 +267,8 @@ const load = statement({
   name: "load.active",
   // Raw SQL, because the statement is hot and makes bounded walks of the log and of `outbox` for each request of a
   // table.
-  params: PARAMS,
-  columns: COLUMNS,
+  params: LOAD_PARAMS,
+  columns: LOAD_COLUMNS,
   text: ({ given }) =>
     textOf(given, {
       ordering: "subscription",
@@ -265,7 +276,8 @@ const load = statement({
                      where shard = a.shard and subscription_id = a.id and sequence > greatest(a.after, a.skipped_through)
                        and not is_test and skipped_at is null
                      order by sequence limit a."limit")`,
-      // The events of the answer follow each other, and a window would copy all of them.
+      // No event between the returned ones is left out, so `previous` is not needed, and a window function would copy
+      // all of them.
       previous: sql`null`,
       events: sql`true`,
       nextDueAt: sql`null::timestamptz`,
@@ -294,28 +306,29 @@ const hasNone = (one: string, matches: SQL) => sql`
 
 const loadByReview = statement({
   name: "load.byReview",
-  // Raw SQL for the reason of `load.active`. A review that waits for a retry is left out by look-ups in indexes, so that the
-  // cost does not follow the number of waiting reviews.
-  params: PARAMS,
-  columns: COLUMNS,
+  // Raw SQL, because the statement is as hot as `load.active`. It leaves out reviews that wait for a retry by look-ups
+  // in indexes, so that its cost does not follow the number of these reviews.
+  params: LOAD_PARAMS,
+  columns: LOAD_COLUMNS,
   text: ({ given }) =>
     textOf(given, {
       ordering: "review",
-      // Of a review with a due row only the first row is read, and of a review without a row that waits or waited all are.
-      // A row that was behind one which waits counts as one that waited, because rows of its review may have none of both.
-      queued: sql`(select *, 'due' as part, extract(epoch from ${lookAt("o")}) as place from outbox o
-                     where ${IS_QUEUED} and ${lookAt("o")} <= now() and ${isAsked("o")}
+      // If a row of a review has waited and is due, only the first row of the review is read. If no row of it waits or
+      // has waited, all are read. A row waits or has waited if it has `due_at` or `behind_until`; other rows of its
+      // review may have neither.
+      queued: sql`(select *, 'due' as part, extract(epoch from ${retryTime("o")}) as place from outbox o
+                     where ${IS_QUEUED} and ${retryTime("o")} <= now() and ${isAsked("o")}
                        and ${hasNone("o", sql`w.sequence < o.sequence`)}
-                     order by ${lookAt("o")}, sequence limit a."limit")
+                     order by ${retryTime("o")}, sequence limit a."limit")
                    union all
                    (select *, 'row' as part, 0 as place from outbox o
-                     where ${IS_QUEUED} and ${lookAt("o")} is null and ${isAsked("o")}
-                       and ${hasNone("o", sql`w.sequence < o.sequence and ${lookAt("w")} is not null`)}
-                     order by ${lookAt("o")}, sequence limit a."limit")`,
+                     where ${IS_QUEUED} and ${retryTime("o")} is null and ${isAsked("o")}
+                       and ${hasNone("o", sql`w.sequence < o.sequence and ${retryTime("w")} is not null`)}
+                     order by ${retryTime("o")}, sequence limit a."limit")`,
       previous: sql`lag(sequence, 1, greatest(a.after, a.settled_through)) over (order by sequence)`,
-      events: sql`${isAsked("h")} and ${hasNone("h", sql`${lookAt("w")} is not null`)} or sequence - coalesce(gap, 0) - 1 > previous`,
-      nextDueAt: sql`(select ${lookAt("o")} from outbox o where ${IS_QUEUED} and ${lookAt("o")} > now()
-                        order by ${lookAt("o")} limit 1)`,
+      events: sql`${isAsked("h")} and ${hasNone("h", sql`${retryTime("w")} is not null`)} or sequence - coalesce(gap, 0) - 1 > previous`,
+      nextDueAt: sql`(select ${retryTime("o")} from outbox o where ${IS_QUEUED} and ${retryTime("o")} > now()
+                        order by ${retryTime("o")} limit 1)`,
       lastFound: sql`(select sequence from review_history where subscription_number = a.number and sequence > a.settled_through
                           order by sequence desc limit 1)`,
       isBehind: sql`(a."limit" > 0 and exists (${walkedPast(
@@ -325,31 +338,31 @@ const loadByReview = statement({
           offset: sql`a`,
           isAsked: isAsked("o"),
         },
-        SEARCHED,
+        SEARCHED_ROWS,
       )}))`,
     }),
 });
 
 type Ordering = SubscriptionRow["ordering"];
-type Loads = Awaited<ReturnType<typeof loadOf>>;
-export type LoadedRows = NonNullable<Loads[number]>;
+type LoadResults = Awaited<ReturnType<typeof loadOf>>;
+export type LoadedRows = NonNullable<LoadResults[number]>;
 
 /**
  * Returns a result for each request in the same order, and undefined if the subscription is not active: its next
- * entries, and the 16 tests that are due first. A disabled subscription with a pending test has this test alone. All of
- * a result come from one snapshot, so that no skipped entry is combined with later settings. A previous secret is returned
- * only during its grace period.
+ * entries, and the 16 tests that are due first. For a disabled subscription with a pending test, only this test is
+ * returned. Everything in a result comes from one snapshot, so that no skipped entry is combined with later settings. A
+ * previous secret is returned only during its grace period.
  *
- * Usually the log alone has the entries of a subscription. `load.logged` reads it and decides whether that is so; it is for the
- * few entries of a first load, because it takes more time for each entry. Otherwise the statement of the subscription's
- * ordering reads everything. A request whose subscription has got the other ordering meanwhile is read again by the other
- * statement.
+ * Usually the log alone has the entries of a subscription. `load.logged` checks that and reads them. It is used only
+ * for the few entries of a first load, because it takes more time per entry. Otherwise the statement of the
+ * subscription's ordering reads everything. If that statement finds a subscription with the other ordering, the other
+ * statement reads the request again.
  *
  * Look-ups by a key are behind `offset 0`, because the planner without statistics turns a plain join into a hash over
  * the whole table.
  */
 export async function loadActive(db: DbOrTx, requests: readonly LoadRequest[]) {
-  const results = new Map<LoadRequest, Loads[number]>();
+  const results = new Map<LoadRequest, LoadResults[number]>();
   const left = new Map<LoadRequest, Ordering>();
   const readAll = async (ordering: Ordering) => {
     const group = [...left].filter(([, one]) => one === ordering).map(([request]) => request);
@@ -376,7 +389,7 @@ export async function loadActive(db: DbOrTx, requests: readonly LoadRequest[]) {
   return requests.map((request) => results.get(request));
 }
 
-/** Reads settings and the entries of the log. They are all entries if `isComplete` is true. */
+/** Reads settings and the entries of the log. If `isComplete` is true, the subscription has no other entries. */
 async function loadFromLog(db: DbOrTx, requests: readonly LoadRequest[]) {
   const given = requests.map(askedOf);
   const found = new Map((await db.run(loadLogged, { given })).map((row) => [row.ord, row]));
@@ -388,7 +401,7 @@ async function loadFromLog(db: DbOrTx, requests: readonly LoadRequest[]) {
       readEntry(one, settings.partnerId),
     );
     const subscription = { ...settings, nextDueAt: null, lastFound: null, isBehind: false };
-    // No review is left out and none waits, so that both orderings have the same entries.
+    // `nextOf` fits both orderings here: no review is left out and none waits, so both have the same entries.
     return { isComplete, subscription, ...nextOf(entries, request, subscription) };
   });
 }

@@ -8,7 +8,7 @@ import { BETWEEN_FIELDS } from "./attempt-queries.ts";
 /** The most log events that one load searches for entries of reviews that it does not exclude. */
 export const WINDOW = 1_000;
 
-const MISSING = {
+const PLACEHOLDER = {
   isLogged: true,
   isHeld: false,
   eventId: "",
@@ -26,53 +26,54 @@ const MISSING = {
   facts: undefined,
 } as const;
 
-type Asked = Pick<LoadRequest, "after" | "limit" | "maxBytes" | "exceptReviews">;
+type AskedLoad = Pick<LoadRequest, "after" | "limit" | "maxBytes" | "exceptReviews">;
 
-/** Where the log of a subscription begins and ends for a load; see `SubscriptionRow`. */
-interface Place {
+/** The bounds of the log of a subscription for a load; see `SubscriptionRow`. */
+interface LogBounds {
   readonly settledThrough: number;
   readonly lastLogged: number;
   readonly lastFound: number | null;
 }
 
 /**
- * Merges the entries of the log and of `outbox` in the order of their sequence. Each of them fills the request or is read
- * to its end.
+ * Merges the entries of the log and of `outbox` in the order of their sequence. Each of the two lists either fills the
+ * request or was read to its end.
  *
- * An event that was removed from the log before it was settled has a placeholder entry, which is the last one of the
- * load (contract 7.3). Nobody knows its review, so the events after it wait in both orderings.
+ * An event that was removed from the log before the offset has passed it has a placeholder entry, which is the last one
+ * of the load (contract 7.3). Nobody knows its review, so the events after it wait in both orderings.
  */
-export function nextOf(found: readonly ReadEntry[], request: Asked, place: Place) {
+export function nextOf(found: readonly ReadEntry[], request: AskedLoad, bounds: LogBounds) {
   const logged = loggedOf(found);
-  const begin = Math.max(request.after, place.settledThrough);
+  const begin = Math.max(request.after, bounds.settledThrough);
   const seen = logged.at(-1)?.sequence ?? begin;
-  const isEndMissing = !fills(request, logged) && place.lastLogged > seen;
+  const isLogEndMissing = !fills(request, logged) && bounds.lastLogged > seen;
   const gap = gapIn(logged, (_, i) => logged[i - 1]?.sequence ?? begin);
-  const missing = gap ?? (isEndMissing ? place.lastLogged : undefined);
+  const missing = gap ?? (isLogEndMissing ? bounds.lastLogged : undefined);
   const entries = fitting(request, inOrder(found, missing ?? Number.POSITIVE_INFINITY, missing));
   return { ...answerOf(found, entries), isFull: false };
 }
 
 /**
- * Merges the entries for lanes by review. The due entries of reviews that waited take turns with the others, because
- * neither may hold up the other; both keep their own order, and they have no review in common.
+ * Merges the entries for lanes by review. The due entries of reviews that have waited for a retry take turns with the
+ * other entries, so that neither list delays the other. Each list keeps its order, and they have no review in common.
  *
- * If the window of the log ends before its last event, rows after the window are left out: an event of the same review may
- * precede them.
+ * If the window of the log ends before its last event, rows after the window are left out: an event of the same review
+ * may precede them.
  */
-export function nextByReview(found: readonly ReadEntry[], request: Asked, place: Place) {
+export function nextByReview(found: readonly ReadEntry[], request: AskedLoad, bounds: LogBounds) {
   const { exceptReviews } = request;
-  const { settledThrough, lastLogged, lastFound } = place;
+  const { settledThrough, lastLogged, lastFound } = bounds;
   const logged = loggedOf(found);
-  const isEndMissing = request.limit > 0 && lastLogged > Math.max(lastFound ?? 0, settledThrough);
+  const isLogEndMissing =
+    request.limit > 0 && lastLogged > Math.max(lastFound ?? 0, settledThrough);
   const gap = gapIn(logged, ({ previous }) => previous);
-  const missing = gap ?? (isEndMissing ? lastLogged : undefined);
+  const missing = gap ?? (isLogEndMissing ? lastLogged : undefined);
   const isCut = !fills(request, logged) && lastLogged - settledThrough > WINDOW;
   const windowEnd = isCut ? (logged.at(-1)?.sequence ?? settledThrough) : Number.POSITIVE_INFINITY;
   const end = missing ?? windowEnd;
-  const placeholder = exceptReviews.includes(MISSING.reviewId) ? undefined : missing;
+  const placeholder = exceptReviews.includes(PLACEHOLDER.reviewId) ? undefined : missing;
   const ordered = inOrder(found, end, placeholder);
-  // In the order of their due times, as they were read.
+  // The due entries stay in the order of their due times, in which they were read.
   const due = found.filter(({ isFirstOnly, sequence }) => isFirstOnly && sequence <= end);
   const others = fitting(
     request,
@@ -103,7 +104,7 @@ function gapIn(
 /** Returns the entries up to a sequence in their order, without tests, and with the placeholder of a missing event. */
 function inOrder(found: readonly ReadEntry[], end: number, missing: number | undefined) {
   const placeholder =
-    missing === undefined ? [] : [{ ...MISSING, sequence: missing, gap: 0, previous: 0 }];
+    missing === undefined ? [] : [{ ...PLACEHOLDER, sequence: missing, gap: 0, previous: 0 }];
   return [...found, ...placeholder]
     .filter(({ isTest, sequence }) => !isTest && sequence <= end)
     .toSorted(bySequence);
@@ -130,8 +131,8 @@ function answerOf(found: readonly ReadEntry[], entries: readonly ReadEntry[]) {
 
 /**
  * An entry as read. For a log event, `gap` is the count of sequence numbers right before its own that were never in the
- * log, and, in a load by review, `previous` is the sequence number of the log event before it, or the number after which the load
- * began.
+ * log, and, in a load by review, `previous` is the sequence number of the log event before it, or the number after
+ * which the load began.
  */
 export type ReadEntry = Entry & {
   readonly gap: number;

@@ -9,11 +9,13 @@ const SUBSCRIPTIONS_PER_QUERY = 128;
 const QUERIES_AT_ONCE = 2;
 /** The bytes that a query may bring. Full loads of entries of the usual size bring no more. */
 const BYTES_PER_QUERY = SUBSCRIPTIONS_PER_QUERY * MAX_QUEUED * ENTRY_BYTES;
-/** The subscriptions of the first query, and of each while entries have 1 MiB. */
+/** The number of subscriptions of the first query, and of every query while entries have 1 MiB each. */
 const FEWEST_PER_QUERY = 32;
 /** The pause in milliseconds before a query is retried that failed because PostgreSQL is out of reach. */
 const RETRY_MS = 250;
-/** The most windows of the log that are passed for one load; each takes about 10 ms. The next sweep continues. */
+/**
+ * The most windows of the log that the offset passes for one load; each takes about 10 ms. The next sweep continues.
+ */
 const PASSES_PER_LOAD = 32;
 
 interface OpenRequest {
@@ -23,7 +25,7 @@ interface OpenRequest {
   readonly take: (loaded: Loaded) => void;
   /** Aborted when `clear` makes the result of the request useless. */
   readonly signal: AbortSignal;
-  /** The number of windows of the log that were passed for the request. */
+  /** The number of windows of the log that the offset has passed for the request. */
   readonly passes: number;
   /** Whether the last answer ended at a held entry. */
   readonly isHeld: boolean;
@@ -44,25 +46,27 @@ interface LoadOptions extends Partial<Pick<OpenRequest, "isWanted">> {
  * Batches the loads of many actors into few queries: requests that arrive during a query share the next one. A
  * subscription whose entries cannot be read is quarantined (`GroupRunner`), and the others are read without it.
  *
- * If the reviews that a request leaves out fill its window of the log, the offset passes the window and the request
- * is read again, because other reviews must not wait for the left-out ones. Windows are passed beside the other
- * loads, one at a time, so that these do not wait. Entries of an account that is not active are marked as held in the
- * same way. Entries behind one that waits for a retry are postponed beside the loads, so that these do not walk past them.
+ * If the reviews that a request leaves out fill its window of the log, the offset passes the window and the request is
+ * read again, because other reviews must not wait for the left-out ones. Windows are passed while other loads go on,
+ * one at a time, so that these do not wait. Entries of an account that is not active are marked as held in the same
+ * way. Entries behind one that waits for a retry are postponed while other loads go on, so that later loads do not walk
+ * past them.
  *
- * While the entries in memory have as many bytes as they may have, requests bring settings and tests only. If queries bring
- * large entries, the next ones have fewer subscriptions, because nobody knows the bytes of an entry before it is read.
+ * While the entries in memory have as many bytes as they may have, requests bring settings and tests only. If queries
+ * bring large entries, the next queries have fewer subscriptions, because the bytes of an entry are known only after it
+ * is read.
  *
- * A request of an actor that stops gets an empty result without a query. Otherwise a shard, which is released once
- * its actors are gone, would be held up by one subscription that cannot be read.
+ * A request of an actor that stops gets an empty result without a query. Otherwise a shard, which is released once its
+ * actors are gone, would be held up by one subscription that cannot be read.
  */
 export class Loader {
-  /** The loads that a send waits for, and all others. */
+  /** The loads for which a send waits (`first`), and all others (`in turn`). */
   #queues = newQueues();
   #running = 0;
   /** The number of subscriptions that the next query may have. */
   #size = FEWEST_PER_QUERY;
   #current = new AbortController();
-  /** Resolves when all windows that wait to be passed are passed. */
+  /** Resolves when the offsets have passed all windows that wait for that. */
   #passing = Promise.resolve();
   readonly #runner: GroupRunner<OpenRequest, (Answer | undefined)[]>;
   readonly #quarantine: Quarantine | undefined;
@@ -84,7 +88,7 @@ export class Loader {
         }
         const left = bytesLeft();
         const share = left && Math.floor(left / wanted.length);
-        const requests = wanted.map(({ request }) => within(request, share));
+        const requests = wanted.map(({ request }) => limitBytes(request, share));
         const answers = requests.length === 0 ? [] : await deps.store.load(requests);
         const byRequest = new Map(wanted.map((open, i) => [open, answers[i]]));
         return group.map((open) =>
@@ -114,7 +118,7 @@ export class Loader {
     if (this.#running < QUERIES_AT_ONCE) void this.#run();
   }
 
-  /** Answers quarantined requests of actors that stop now, because their next try may be 30 s away. */
+  /** Answers the quarantined requests of stopping actors immediately, because their next try may be 30 s away. */
   release(): void {
     this.#runner.retryNow(({ isWanted }) => !isWanted());
   }
@@ -147,7 +151,10 @@ export class Loader {
     );
   }
 
-  /** Postpones entries of a subscription, in turn with windows that are passed. After a failure a later load asks again. */
+  /**
+   * Postpones entries of a subscription, in turn with windows that are passed. After a failure a later load requests it
+   * again.
+   */
   #postpone(request: LoadRequest): void {
     const { id } = request;
     if (this.#postponing.has(id)) return;
@@ -185,8 +192,8 @@ function sizeAfter(size: number, answers: readonly (Answer | undefined)[]): numb
   return Math.max(FEWEST_PER_QUERY, Math.min(fitting, 2 * size, SUBSCRIPTIONS_PER_QUERY));
 }
 
-/** Limits the bytes of a load to its share of those that are left, at least to those of a first load. */
-function within(request: LoadRequest, share: number | undefined): LoadRequest {
+/** Limits the bytes of a load to its share of the bytes that are left, but to no fewer than a first load may have. */
+function limitBytes(request: LoadRequest, share: number | undefined): LoadRequest {
   if (share === undefined) return { ...request, limit: 0, maxBytes: 0 };
   const most = Math.max(share, FIRST_LOAD * ENTRY_BYTES);
   return request.maxBytes <= most ? request : { ...request, maxBytes: most };

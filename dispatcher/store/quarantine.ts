@@ -7,14 +7,14 @@ import type { Failure } from "./group-runner.ts";
  * the longest pause between two tries.
  */
 const QUARANTINE_SHOWN_MS = 65_000;
-/** The most lanes that a renewal of the lease publishes. */
+/** The most quarantined lanes that a renewal of the lease publishes. */
 export const MAX_QUARANTINED_SHOWN = 200;
 
 export type NewQuarantine = Omit<QuarantinedLane, "since">;
 
 /**
- * The lanes of this process that stand still for a reason on our side. Each part of the dispatcher notes a lane with
- * every try that fails, and the renewal of the lease publishes them, because other processes cannot know them.
+ * The quarantined lanes of this process. Each part of the dispatcher notes a lane with every failed try, and the
+ * renewal of the lease publishes them, because other processes do not know them.
  */
 export class Quarantine {
   readonly #clock: Clock;
@@ -24,7 +24,10 @@ export class Quarantine {
     this.#clock = clock;
   }
 
-  /** Notes that a try has failed. `key` names the lane, and for a whole subscription its id. */
+  /**
+   * Notes that a try has failed. `key` is the name of the lane, or the id of the subscription if it is quarantined as a
+   * whole.
+   */
   note(key: string, lane: NewQuarantine): void {
     const known = this.#lanes.get(keyOf(key, lane));
     const since = known?.lane.since ?? this.#clock.now().toISOString();
@@ -36,7 +39,8 @@ export class Quarantine {
 
   /** Notes that a try for this reason has succeeded, or that the lane is gone. */
   end(key: string, reason: QuarantinedLane["reason"]): void {
-    // Every delivery calls this, and as a rule nothing is quarantined.
+    // Nothing is looked up while no lane is quarantined, which is the usual case, because every delivery calls this
+    // method.
     if (this.#lanes.size > 0) this.#lanes.delete(keyOf(key, { reason }));
   }
 
@@ -44,7 +48,7 @@ export class Quarantine {
     this.#lanes.clear();
   }
 
-  /** The lanes that are quarantined now, those that stand still for the longest time first. */
+  /** The lanes that are quarantined now, the oldest quarantine first. */
   list(): QuarantinedLane[] {
     const fromMs = this.#clock.monotonicMs() - QUARANTINE_SHOWN_MS;
     for (const [key, { atMs }] of this.#lanes) if (atMs < fromMs) this.#lanes.delete(key);
@@ -54,7 +58,7 @@ export class Quarantine {
 
 const keyOf = (key: string, { reason }: Pick<QuarantinedLane, "reason">) => `${reason} ${key}`;
 
-/** Makes the record of a subscription that stands still as a whole, without an entry. */
+/** Describes a subscription that is quarantined as a whole, without an entry. */
 export function wholly(subscriptionId: string, reason: QuarantinedLane["reason"]): NewQuarantine {
   return {
     subscription_id: subscriptionId,
@@ -65,7 +69,7 @@ export function wholly(subscriptionId: string, reason: QuarantinedLane["reason"]
   };
 }
 
-interface Tried {
+interface TryResult {
   readonly reason: "unreadable" | "unrecordable";
   readonly failure: Failure | undefined;
   readonly entry?: Pick<QuarantinedLane, "event_id" | "sequence">;
@@ -75,7 +79,7 @@ interface Tried {
 export function noteFailure(
   quarantine: Quarantine | undefined,
   id: string,
-  { reason, failure, entry }: Tried,
+  { reason, failure, entry }: TryResult,
 ) {
   const present = failure === "waits" ? "locked" : reason;
   for (const other of [reason, "locked"] as const)

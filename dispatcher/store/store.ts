@@ -2,22 +2,24 @@ import type { Db } from "../../db/client.ts";
 import { CHUNK, holdQueued, passLogged, postponeBehind } from "../../db/log.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
-import { openingOnce, type SecretBox } from "../../src/lib/secret-box.ts";
+import { openingOnce, type SecretBox } from "../../src/lib/secrets.ts";
 import { webhookSecretAssociatedData } from "../../src/master-key.ts";
 import type { Loaded, LoadRequest, Subscription } from "../actor/event.ts";
-import { commitAttempts } from "./committer.ts";
-import type { AttemptRecord } from "./attempt-queries.ts";
+import { type AttemptRecord, commitAttempts } from "./attempt-queries.ts";
 import { dispatchBatch, type BatchDispatch } from "./batch-queries.ts";
 import { loadActive, type LoadedRows, type SubscriptionRow } from "./load-queries.ts";
 import { WINDOW } from "./loaded-entries.ts";
 import { sweepShards, type SweptSubscription } from "./sweep.ts";
 
 export interface Answer extends Loaded {
-  /** True if the left-out reviews fill the window of the log, so that more entries may follow it. */
+  /**
+   * True if the reviews that the request leaves out fill the window of the log, so that more entries may follow the
+   * window.
+   */
   readonly isFull?: boolean;
-  /** True if loads walk past rows that `postpone` would leave out. */
+  /** True if loads walk past rows that they would not read after `postpone`. */
   readonly isBehind?: boolean;
-  /** True if a held entry follows the entries of the answer, and has to be marked before the load goes on. */
+  /** True if a held entry follows the entries of the answer, and has to be marked as held before the load goes on. */
   readonly isHeld?: boolean;
   /** True if no master key opens a secret of the subscription. */
   readonly isUnusable?: boolean;
@@ -26,7 +28,7 @@ export interface Answer extends Loaded {
 /** The queries of the dispatcher. The simulation implements the same type in memory. */
 export type DispatchStore = ReturnType<typeof createStore>;
 
-/** The longest wait in milliseconds for the lock of an offset, equal to that of a commit. */
+/** The longest wait in milliseconds for the lock of an offset, as long as a commit waits for a lock. */
 const LOCK_MS = 100;
 
 interface StoreDeps {
@@ -57,14 +59,14 @@ export function createStore(deps: StoreDeps) {
     postpone: async (request: LoadRequest): Promise<void> => {
       while ((await postponeBehind(db, request)) >= CHUNK);
     },
-    /** Marks the next entries of the request whose account is not active. */
+    /** Marks as held the next entries of the request whose account is not active. */
     hold: async (request: LoadRequest): Promise<void> => {
       const heldAt = clock.now();
       let after: number | null = request.after;
       for (let held = 0; after !== null && held === 0;)
         ({ searchedThrough: after, held } = await holdQueued(db, { ...request, after, heldAt }));
     },
-    /** Commits attempt records. Records that are committed already change nothing. */
+    /** Commits attempt records. Those that are committed already change nothing. */
     commit(dispatcherId: string, records: readonly AttemptRecord[]) {
       const monotonicMs = clock.monotonicMs();
       return commitAttempts(db, dispatcherId, { records, now: clock.now(), monotonicMs });

@@ -16,24 +16,24 @@ export const SWEEP_MS = 3_000;
  */
 const SOON_MS = 2 * SWEEP_MS;
 /**
- * The most due batches per shard, the earliest first. The limit also corrects the planner, which expects a third of all
- * batches to be due.
+ * The most due batches that a sweep reports for each shard, the earliest first. The limit also corrects the planner,
+ * which expects a third of all batches to be due.
  */
 const BATCHES_AT_ONCE = 500;
 
-const SWEPT = {
+const SWEPT_COLUMNS = {
   subscriptionId: outbox.subscriptionId,
   shard: outbox.shard,
   /** The time in milliseconds until the subscription is due by the clock of PostgreSQL; 0 or less if it is due now. */
   dueInMs: value("double precision"),
   /**
-   * The time in milliseconds for which the first entry of the subscription, except tests, could have been sent; below
-   * 0 while the entry waits.
+   * The time in milliseconds for which the first entry of the subscription, except tests, could have been sent; below 0
+   * while the entry waits for a retry.
    */
   waitedMs: nullable(value("double precision")),
 };
 
-export type SweptSubscription = ValuesOf<typeof SWEPT>;
+export type SweptSubscription = ValuesOf<typeof SWEPT_COLUMNS>;
 
 const sweep = statement({
   name: "sweep.shards",
@@ -43,7 +43,7 @@ const sweep = statement({
     limit: value("integer"),
     soonMs: value("double precision"),
   },
-  columns: SWEPT,
+  columns: SWEPT_COLUMNS,
   text: ({ shards, limit, soonMs }) => sql`
     with recursive asked as materialized (
       -- The array is a subquery: the planner then expects ten rows, and does not JIT-compile a plan for thousands.
@@ -57,7 +57,8 @@ const sweep = statement({
     ), due as (
       select f.id, f.shard, least(
                case when queued.sequence is null and log.sequence is null then null
-                    -- With a lane per review any lane may be due.
+                    -- With a lane per review it is due now, because another lane may be due while the first entry
+                    -- waits.
                     when f.ordering = 'review' or log.sequence < coalesce(queued.sequence, log.sequence + 1) then now()
                     else coalesce(queued.due_at, now()) end, test.due_at) as at,
              case when log.sequence < coalesce(queued.sequence, log.sequence + 1) then log.recorded_at
@@ -91,10 +92,10 @@ const sweep = statement({
 });
 
 /**
- * Returns the active subscriptions of these shards that have an entry or a batch that is due now or before the next
- * sweep, and the disabled ones with a pending test, with the time until then. With `limit`, returns about that many subscriptions of each shard. Later work is
- * found by a later sweep, or by the wake that was planned with it. The cost follows the number of subscriptions, not
- * of entries.
+ * Returns the subscriptions of these shards that have something due now or before the next sweep, with the time until
+ * it is due: an entry or a batch of an active one, or the pending test of a disabled one. With `limit`, returns about
+ * that many subscriptions of each shard. A subscription that is due later is found by a later sweep or woken by its
+ * planned wake. The cost follows the number of subscriptions, not of entries.
  */
 export function sweepShards(db: DbOrTx, shards: readonly number[], limit = NO_LIMIT) {
   return db.run(sweep, { shards, limit, soonMs: SOON_MS });

@@ -1,8 +1,8 @@
 import { encodeTime } from "ulid";
 
 /**
- * The largest step back of an instant, in milliseconds, that is treated as a small disorder. A larger step means that
- * the clock was wrong before.
+ * The largest step back of an instant, in milliseconds, for which the generator keeps its last instant. A larger step
+ * means that the clock was wrong before.
  */
 const MAX_BACK_MS = 300_000;
 const TIME_CHARS = 10;
@@ -11,7 +11,7 @@ const TIME_CHARS = 10;
  * drawn and then incremented for each further ULID of the instant.
  */
 const HALF_CHARS = 8;
-/** The counter starts in the lower half of its range, so that it cannot overflow within an instant. */
+/** The half that is incremented starts in the lower half of its range, so that it cannot overflow within an instant. */
 const START_BELOW = 32 ** HALF_CHARS / 2;
 
 /**
@@ -20,7 +20,7 @@ const START_BELOW = 32 ** HALF_CHARS / 2;
  * over, so that the wrong time does not stay in the ids.
  *
  * `monotonicFactory` of the package does the same, but encodes the time and increments the text digit by digit for
- * every id: that took 3 % of the CPU of a dispatcher under full load.
+ * every id: that took 3 % of the CPU of a dispatcher at its highest throughput.
  */
 export function createUlids(): (atMs: number) => string {
   const drawn = new Uint32Array(4);

@@ -1,7 +1,7 @@
 // `bun run bench auth` compares sign-in with its parts in one run: logins with bare argon2id, authenticated requests
-// with an Elysia route without a check, known emails with unknown ones, and sign-ins during a flood with quiet ones. Only the ratios are meaningful; absolute
-// figures depend on the machine.
-//   --seconds N (5): how long each load lasts; --tree PATH: the checkout that runs
+// with an Elysia route without checks, known emails with unknown ones, and sign-ins during a flood with sign-ins
+// without one. Only the ratios are meaningful; absolute figures depend on the machine.
+//   --seconds N (5): duration of each load; --tree PATH: the checkout that runs
 import { fork } from "node:child_process";
 import { availableParallelism } from "node:os";
 import { join, resolve } from "node:path";
@@ -27,7 +27,7 @@ const SECONDS = numberOf("--seconds", values.seconds);
 const ROUNDS = 3;
 const CONNECTIONS = 16;
 const PAIRS = 200;
-/** More requests than any version answers per second, so that they do not run out. */
+/** Upper bound of the requests per second that any version answers, so that the prepared requests do not run out. */
 const MOST_PER_SECOND = 200_000;
 
 const say = (text: string) => console.log(text);
@@ -42,7 +42,7 @@ interface Measured {
 
 interface Scenario {
   readonly what: string;
-  /** The name of the measurement that it is compared with. */
+  /** The name of the measurement with which this one is compared. */
   readonly beside: string;
   readonly run: () => Promise<Measured>;
 }
@@ -93,7 +93,7 @@ function overHttp(
   );
   const run = async () => {
     const offered = await asFastAs(root, { bytes }, { clients: CONNECTIONS, ms: SECONDS * 1_000 });
-    if (offered.refused > 0) throw new Error(`${what}: ${offered.refused} requests were refused.`);
+    if (offered.refused > 0) throw new Error(`${what}: ${offered.refused} requests were rejected.`);
     const times = Array.from(
       { length: offered.count },
       (_, n) => (offered.answeredAt[n] ?? 0) - (offered.sentAt[n] ?? 0),
@@ -117,13 +117,13 @@ async function scenariosOf({ root, atEnd }: Rig, emails: readonly string[]): Pro
     overHttp("login", ARGON2, root, logins),
     overHttp(BARE, BARE, bareRoot, [bytesOf("GET", "/", {})]),
     overHttp("route of the API without a check", BARE, root, [bytesOf("GET", "/healthz", {})]),
-    // An empty list costs one statement after the check. The catalogue, used earlier, has grown to 48 kB.
+    // An empty list costs one statement after the check. The catalogue, which was used earlier, has grown to 48 kB.
     overHttp("bearer-checked request", BARE, root, get(`${BASE_PATH}/partner/webhooks`)),
     overHttp("verify-token", BARE, root, get(`${BASE_PATH}/verify-token`)),
   ];
 }
 
-/** Runs all scenarios in each round, so that a slow moment of the machine affects all of them. */
+/** Runs all scenarios in each round, so that a slow phase of the machine affects all of them. */
 async function throughput(scenarios: readonly Scenario[]): Promise<Row[]> {
   const rounds: Map<string, Measured>[] = [];
   for (let i = 1; i <= ROUNDS; i++) {
@@ -191,7 +191,7 @@ async function knownAndUnknown({ root }: Rig, known: readonly string[]): Promise
   return rows;
 }
 
-/** Wrong logins in flight at the same time, more than the hasher takes in ten seconds on one slow core. */
+/** Number of wrong logins in flight at the same time. It is more than the hasher processes in 10 s on one slow core. */
 const FLOOD = 330;
 const FLOODS: readonly [what: string, from: (n: number) => string][] = [
   ["one IPv6 /56", (n) => `2001:db8:0:${(n % 256).toString(16)}::1`],
@@ -199,13 +199,16 @@ const FLOODS: readonly [what: string, from: (n: number) => string][] = [
   ["500 IPv4 networks", (n) => `10.${(n % 500) >> 8}.${n % 256}.9`],
 ];
 const PEOPLE = 5;
-/** Numbers of wrong answers after which people sign in: in the first round of the flood, and when each network guessed. */
+/**
+ * Numbers of wrong passwords after which users sign in: during the first round of the flood, and after each network has
+ * sent wrong passwords.
+ */
 const PHASES = [10, 600];
 const home = (n: number) => `192.0.2.${n + 1}`;
 
 /**
- * Measures sign-ins while wrong passwords keep the hasher busy: of people whose address signed them in before, and of
- * newcomers, beside the time of a quiet sign-in.
+ * Measures sign-ins while wrong passwords keep the hasher busy, in comparison with sign-ins without a flood. Some users
+ * have signed in from their address before, others have not.
  */
 async function floods({ root }: Rig, people: readonly string[]): Promise<Row[]> {
   const known = people.slice(0, PEOPLE);
@@ -256,7 +259,7 @@ interface Try {
   readonly password?: string;
 }
 
-/** Signs in on a connection of its own. */
+/** Signs in over a new connection. */
 async function signIn(root: string, one: Try): Promise<{ status: number; ms: number }> {
   const wire = await Wire.open(root);
   const { email, from, password = PASSWORD } = one;
@@ -271,7 +274,7 @@ async function signIn(root: string, one: Try): Promise<{ status: number; ms: num
 
 async function admitted(root: string, one: Try): Promise<number> {
   const { status, ms } = await signIn(root, one);
-  if (status !== 200) throw new Error(`The sign-in of ${one.email} was answered ${status}.`);
+  if (status !== 200) throw new Error(`The sign-in of ${one.email} returned status ${status}.`);
   return ms;
 }
 

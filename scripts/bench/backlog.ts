@@ -1,10 +1,10 @@
-// Subscriptions and events that are inserted set-based, where the writing itself is not measured.
+// Inserts subscriptions and events with few statements, for benchmarks that do not measure the inserts.
 import { randomBytes } from "node:crypto";
 
 import { ulid } from "ulid";
 
 import type { RawDb } from "../../db/client.ts";
-import { createSecretBox } from "../../src/lib/secret-box.ts";
+import { createSecretBox } from "../../src/lib/secrets.ts";
 import { webhookSecretAssociatedData } from "../../src/master-key.ts";
 import type { RecordedAction } from "../../src/outbox/event.ts";
 import { SHARDS, type Wake } from "../../src/outbox/schedule.ts";
@@ -16,7 +16,7 @@ export interface BenchSubscription extends Wake {
   readonly url: string;
 }
 
-/** Creates a subscription for each URL, of the given partners or each with its own. */
+/** Creates a subscription for each URL, for the given partners or each for a new partner. */
 export async function subscribe(
   db: RawDb,
   key: Uint8Array,
@@ -62,7 +62,7 @@ export interface Place {
   readonly reviewId: number;
 }
 
-/** Inserts one account, store, site and review, which all events are about. */
+/** Inserts the one account, store, site and review to which all events belong. */
 export async function insertPlace(db: RawDb): Promise<Place> {
   const [row] = await db.sql<Place[]>`
     with plan as (insert into plans (name, features) values (${ulid()}, '{}') returning id),
@@ -142,7 +142,10 @@ export async function insertBacklog(
   await db.sql`analyze review_history`;
 }
 
-/** Returns 1 while any entry of an active subscription is unsettled, else 0. It stops at the first one, to be cheap. */
+/**
+ * Returns 1 while an entry of an active subscription is unsettled, else 0. It stops at the first such entry, so it is
+ * cheap.
+ */
 export async function unsettled(db: RawDb): Promise<number> {
   const rows = await db.sql`
     (select from outbox limit 1)

@@ -1,4 +1,4 @@
-// A baseline: sends the dispatcher's POSTs, signed, and nothing else, one at a time per host.
+// A baseline: sends signed POSTs like the dispatcher's, one at a time per host, and does nothing else.
 //
 //   bun scripts/bench/bare-loop.ts fetch|client|node|undici <deliveries> <url> [<url> …]
 import { createHmac } from "node:crypto";
@@ -34,7 +34,7 @@ async function withClient(url: string, headers: Record<string, string>, body: st
   if (kind !== "answered") throw new Error(`${url}: ${kind}`);
 }
 
-/** Resolves each name to the address that was checked, as a client for checked addresses has to. */
+/** Resolves each name to the checked address, as every client for checked addresses must do. */
 const pinned: LookupFunction = (host, { all }, done) =>
   all === true ? done(null, [{ address: host, family: 4 }]) : done(null, host, 4);
 const options = { keepAlive: true, maxFreeSockets: 1_024, lookup: pinned, ca };
@@ -58,7 +58,7 @@ interface Undici {
   request(url: string, options: object): Promise<{ body: { arrayBuffer(): Promise<ArrayBuffer> } }>;
 }
 
-// `import "undici"` is a shim of Bun's that ignores its Agent, so the package is loaded by its path.
+// Bun replaces `import "undici"` by a shim that ignores the Agent, so the package is loaded by its path.
 const undici: Undici | undefined =
   sender === "undici" ? await import(join(ROOT, "node_modules/undici/index.js")) : undefined;
 const dispatcher = undici && new undici.Agent({ connect: { lookup: pinned, ca } });

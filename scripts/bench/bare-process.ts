@@ -1,9 +1,9 @@
-// Runs the bare loop that the dispatcher is compared with.
+// Runs the bare loop with which the dispatcher is compared.
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 
 /**
- * Runs a bare loop as a process of its own. It waits asynchronously: `spawnSync` would block this process, and its
+ * Runs a bare loop as a separate process. It waits asynchronously: `spawnSync` would block this process, and its
  * connection to Redis would time out.
  */
 export async function bareLoop(
@@ -16,7 +16,7 @@ export async function bareLoop(
   const child = spawn(process.execPath, [script, sender, String(deliveries), ...urls], {
     env: {
       PATH: process.env["PATH"] ?? "",
-      // `fetch` knows no other way to accept the certificate of the receivers.
+      // `fetch` has no other way to accept the certificate of the receivers.
       ...(sender === "fetch" && { NODE_TLS_REJECT_UNAUTHORIZED: "0" }),
       ...(caFile !== undefined && { BENCH_CA: caFile }),
       BUN_CONFIG_MAX_HTTP_REQUESTS: "4096",
@@ -29,8 +29,8 @@ export async function bareLoop(
   for await (const chunk of child.stdout) text += String(chunk);
   stop?.removeEventListener("abort", end);
   if (text !== "") return JSON.parse(text.trim().split("\n").at(-1) ?? "");
-  // The signal that stopped this process may have stopped the child, too.
+  // The signal that stopped this process may also have stopped the child.
   if (stop?.aborted === true)
     return { deliveries: Number.NaN, seconds: Number.NaN, cpuUs: Number.NaN };
-  throw new Error("The bare loop has failed.");
+  throw new Error("The bare loop failed.");
 }

@@ -1,5 +1,6 @@
-// `bun run bench dispatch clients`: sends the same POSTs with the dispatcher's HTTP client and with libraries, each in
-// a process of its own, in turn. Prints the CPU time of a POST and its ratio to our client's (medians of the rounds).
+// `bun run bench dispatch clients` sends the same POSTs with the dispatcher's HTTP client and with libraries, each in a
+// separate process, one after another. It prints the CPU time of a POST and its ratio to the dispatcher's client
+// (medians of the rounds).
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -26,7 +27,8 @@ export async function compareClients(): Promise<void> {
   try {
     for (const [count, posts, scheme] of CASES) {
       const port = scheme === "http" ? sink.port : sink.tlsPort;
-      if (port === undefined) console.log("https is left out: openssl is not on this machine.");
+      if (port === undefined)
+        console.log("Skipping https: openssl is not installed on this machine.");
       else rows.push(...(await compare({ count, posts, scheme, port, caFile: tls?.certFile })));
     }
   } finally {

@@ -1,9 +1,10 @@
-// User and system time of processes in ms since their start, and their memory in bytes; NaN without /proc.
+// Reads the user and system time of processes in ms since their start, and their memory in bytes. The result is NaN on
+// systems without /proc.
 import { readdirSync, readFileSync } from "node:fs";
 
 const TICKS_PER_S = 100;
 
-/** Fields of /proc/<pid>/stat after the name. */
+/** Positions of the fields of /proc/<pid>/stat after the name. */
 const PARENT = 1;
 const OWN = [11, 12] as const;
 const CHILDREN = [13, 14] as const;
@@ -25,7 +26,7 @@ export function cpuMsOf(pid: number | undefined): number {
   return sum(statOf(pid), OWN);
 }
 
-/** Returns the time of a server and all its backends, including ended ones. */
+/** Returns the CPU time of a server and all its backends, including ended ones. */
 export function cpuMsOfTree(root: number | undefined): number {
   if (root === undefined) return Number.NaN;
   let total = sum(statOf(root), [...OWN, ...CHILDREN]);
@@ -37,7 +38,7 @@ export function cpuMsOfTree(root: number | undefined): number {
   return total;
 }
 
-/** Returns the postmaster of a backend, if it runs on this machine. */
+/** Returns the process id of a backend's postmaster; undefined if the server does not run on this machine. */
 export function postmasterOf(backend: number | undefined): number | undefined {
   try {
     const text = readFileSync(`/proc/${backend}/stat`, "utf8");
@@ -47,7 +48,7 @@ export function postmasterOf(backend: number | undefined): number | undefined {
   }
 }
 
-/** Returns resident memory. */
+/** Returns the resident memory of a process in bytes. */
 export function memoryOf(pid: number | undefined): number {
   try {
     const [, kb] = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];

@@ -29,10 +29,10 @@ const { values, positionals } = parseArgs({
   },
 });
 const unknown = positionals.filter((one) => one !== "throughput" && one !== "clients");
-if (unknown.length > 0) throw wrongUsage(`There is no measurement ${unknown.join(", ")}`);
+if (unknown.length > 0) throw wrongUsage(`Unknown measurement: ${unknown.join(", ")}`);
 if (!(Number(values.share) > 0)) throw wrongUsage("--share must be a number above 0");
 
-// Each case takes about ten seconds, so that JIT compilation in a young process hardly counts.
+// Each case takes about 10 s, so that JIT compilation in a new process has little effect.
 const CASES: readonly [count: number, each: number, scheme: "http" | "https"][] = [
   [1, 60_000, "http"],
   [100, 2_000, "http"],
@@ -59,7 +59,8 @@ await withRig({ tree: resolve(values.tree), env: { LOG_LEVEL } }, async (rig) =>
   const rows = [];
   for (const [count, most, scheme] of CASES) {
     const port = scheme === "http" ? sink.port : sink.tlsPort;
-    if (port === undefined) console.log("https is left out: openssl is not on this machine.");
+    if (port === undefined)
+      console.log("Skipping https: openssl is not installed on this machine.");
     else rows.push(await throughput({ urls: hostsOf(port, count, scheme), most, scheme }));
   }
   writeResult("dispatch", { throughput: rows });
@@ -68,7 +69,7 @@ await withRig({ tree: resolve(values.tree), env: { LOG_LEVEL } }, async (rig) =>
     const each = Math.ceil(most * Number(values.share));
     const deliveries = urls.length * each;
     await sink.reset();
-    // The bare loop runs half before and half after, because the speed of the machine varies.
+    // One half of the bare loop runs before and one half after the dispatcher, because the speed of the machine varies.
     const bareBefore = await bareLoop("fetch", deliveries / 2, urls);
     const subscriptions = await subscribe(db, masterKey, urls);
     const dispatcher = await rig.start("dispatcher", tls && { WEBHOOK_CA_FILE: tls.certFile });
@@ -77,7 +78,7 @@ await withRig({ tree: resolve(values.tree), env: { LOG_LEVEL } }, async (rig) =>
     await insertBacklog(db, place, subscriptions, { each: 1 });
     await schedule.wake(subscriptions);
     await settled("warm");
-    // All entries are appended before the clock starts, because the bare loop appends nothing either.
+    // All entries are appended before the measurement starts, because the bare loop appends no entries.
     await insertBacklog(db, place, subscriptions, { each });
     await db.sql`checkpoint`;
     await sink.reset();

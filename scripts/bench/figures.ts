@@ -1,6 +1,6 @@
 // Statistics over measured values.
 
-/** Returns the value that a share `q` of the values does not exceed. */
+/** Returns the `q` quantile of the values, for `q` from 0 to 1. */
 export function quantile(values: readonly number[], q: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? Number.NaN;

@@ -124,7 +124,10 @@ async function measure(
   };
 }
 
-/** Records an action on each review of a scenario, in requests of the same size, and removes it again; returns the seconds. */
+/**
+ * Records an action on each review of a scenario, in requests of the same size, and deletes the actions again. Returns
+ * the time in s.
+ */
 async function sendActions(rig: Rig, service: string, { name, perRequest }: Scenario) {
   const rows = await rig.db.sql<{ id: number }[]>`
     select id from reviews where external_review_id like ${`${name}-%`} order by id`;
@@ -144,7 +147,7 @@ async function sendActions(rig: Rig, service: string, { name, perRequest }: Scen
   return (offered.endedAt - offered.startedAt) / 1_000;
 }
 
-/** Removes the rows of a scenario from the tables and returns them as JSON per table and chunk. */
+/** Deletes the rows of a scenario from the tables and returns them as JSON per table and chunk. */
 async function takeRows(db: RawDb, { name, perRequest, count }: Scenario): Promise<string[][]> {
   const chunks = Array.from({ length: count }, (): string[] => []);
   for (const [table, key] of TABLES) {
@@ -169,7 +172,7 @@ async function takeRows(db: RawDb, { name, perRequest, count }: Scenario): Promi
   return chunks;
 }
 
-/** Inserts with one statement per table and chunk, in one transaction per chunk; returns the seconds. */
+/** Inserts with one statement per table and chunk, in one transaction per chunk. Returns the time in s. */
 async function bareInserts(
   { stores }: Rig,
   chunks: readonly (readonly string[])[],

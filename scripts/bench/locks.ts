@@ -1,6 +1,6 @@
-// `bun run bench locks` measures how long reports of other accounts wait while an account is deleted: alone, while a dump
-// holds every table, and while a session holds rows of the account's partner.
-//   --events N (5000): events of the account; --hold S (20): the time for which the other session holds its locks;
+// `bun run bench locks` measures how long reports about other accounts wait while an account is deleted: without other
+// locks, while a dump locks every table, and while a session locks rows of the account's partner.
+//   --events N (5000): events of the account; --hold S (20): time in s for which the other session keeps its locks;
 //   --clients N (16); --tree PATH: the checkout that runs
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
@@ -26,10 +26,10 @@ const { values } = parseArgs({
 const EVENTS = numberOf("--events", values.events);
 const HOLD_S = numberOf("--hold", values.hold);
 const CLIENTS = numberOf("--clients", values.clients);
-/** More than the clients can send in the time. */
+/** Upper bound of the requests per second that the clients can send. */
 const REQUESTS_PER_S = 1_500;
 const PARTNERS = 100;
-/** The longest delay of a report by the contract (section 10.8), in milliseconds. */
+/** Maximum delay of a report in ms by contract 10.8. */
 const BOUND_MS = 200;
 
 const SCENARIOS = {
@@ -79,7 +79,8 @@ interface Scenario {
 async function measure(rig: Rig, sign: Sign, { name, held, sites }: Scenario) {
   const key = name.replaceAll(/\W+/g, "_");
   const leaving = held === undefined ? undefined : await addLeaving(rig, sign, { key, sites });
-  // Every second report is about another account of the same partner, whose sequences a deletion locks.
+  // Every second report is about another account of the same partner, because the deletion locks the partner's
+  // sequences.
   const [first, ...rest] = sites;
   const others = rest.flatMap((one) => [first ?? one, one]);
   const given = { name: `other_${key}`, count: REQUESTS_PER_S * HOLD_S, perRequest: 1 };
@@ -102,7 +103,7 @@ async function measure(rig: Rig, sign: Sign, { name, held, sites }: Scenario) {
   );
   const left =
     leaving === undefined ? [] : await rig.db.sql`select from companies where id = ${leaving}`;
-  // The next scenario begins without the deletion of this one.
+  // Cancels the deletion of this scenario, so that it does not affect the next one.
   if (leaving !== undefined)
     await rig.db.sql`delete from company_deletions where company_id = ${leaving}`;
   return {
@@ -117,7 +118,7 @@ async function measure(rig: Rig, sign: Sign, { name, held, sites }: Scenario) {
   };
 }
 
-/** Adds an account with events to the first partner, beside its account that stays; returns its id. */
+/** Adds an account with events to the first partner, in addition to the account that stays. Returns its id. */
 async function addLeaving(
   { db, root }: Rig,
   sign: Sign,
@@ -145,7 +146,7 @@ async function addLeaving(
   return row.account;
 }
 
-/** Makes the deletion of an account due, and the job begin. */
+/** Makes the deletion of an account due, and starts the job. */
 async function beginDeletion({ db }: Rig, account: number): Promise<void> {
   await db.sql`update companies set is_active = false where id = ${account}`;
   await db.sql`

@@ -1,5 +1,5 @@
-// The memory of an API while clients send the largest bodies that it accepts, or read the largest pages, as fast as they
-// are answered.
+// Measures the memory of an API while clients in a closed loop send the largest accepted bodies or read the largest
+// pages.
 import { ulid } from "ulid";
 
 import { BASE_PATH } from "../../src/http/access.ts";
@@ -15,14 +15,14 @@ import { bytesOf } from "./wire.ts";
 const MIB = 2 ** 20;
 const LARGEST = MIB - 4_096;
 const SAMPLE_MS = 10;
-/** The most characters of a review (src/intake/provider-model.ts). */
+/** Maximum number of characters of a review (src/intake/provider-model.ts). */
 const REVIEW_CHARS = 20_000;
-/** The most characters of a text of an action (src/http/body.ts). */
+/** Maximum number of characters of a text in an action (src/http/body.ts). */
 const ACTION_CHARS = 256 * 1_024;
 
 interface ApiCase {
   readonly name: string;
-  /** The number of events or actions in a body, or of attempts in a list. */
+  /** Number of events or actions in a body, or of attempts in a list. */
   readonly events: number;
   readonly letter: string;
   readonly kind: "events" | "actions" | "pages";
@@ -125,12 +125,14 @@ async function measure(
   });
 }
 
-/** Puts a text as it is written in JSON in place of each NUL. */
+/** Replaces each NUL by the text, which must be in its JSON form. */
 function filled(body: unknown, text: string): string {
   return JSON.stringify(body).replaceAll("\\u0000", () => text);
 }
 
-/** Adds a subscription with attempts of the largest notes, and returns the request for the list of them. */
+/**
+ * Adds a subscription with attempts that have the longest notes. Returns the request for the list of these attempts.
+ */
 async function addAttempts(rig: Rig, count: number, letter: string): Promise<Uint8Array> {
   const [{ partnerId, siteId, subscriptionId, token } = none()] = await addTenants(rig, [
     "http://127.0.0.1:9/hook",

@@ -1,6 +1,7 @@
-// `bun run bench memory` measures the memory of a dispatcher whose receivers keep large events waiting, and the
-// throughput of other subscriptions beside them. Compare checkouts with --tree PATH.
-//   --subscriptions N --events N --letters N [--letter C]: the large events; --answer MS: the time of their receivers
+// `bun run bench memory` measures the memory of a dispatcher whose slow receivers keep large events waiting, and the
+// throughput of other subscriptions at the same time. Use --tree PATH to compare checkouts.
+//   --subscriptions N --events N --letters N [--letter C]: the large events; --answer MS: the response time of their
+//   receivers
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 
@@ -62,7 +63,7 @@ const CASES: readonly Case[] =
 const HEALTHY = 100;
 const HEALTHY_EVENTS = 300;
 const SAMPLE_MS = 25;
-/** The time in milliseconds for which the receivers are watched, longer than one of their answers takes. */
+/** Duration of the measurement in ms; it is longer than one response of the receivers. */
 const WATCHED_MS = 26_000;
 const BEGIN_MS = 3_000;
 const MIB = 2 ** 20;

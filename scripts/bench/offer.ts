@@ -1,15 +1,15 @@
-// Sends requests in a closed loop, as fast as the clients are answered, or in an open loop at a fixed rate.
+// Sends requests in a closed loop as fast as responses arrive, or in an open loop at a fixed rate.
 import type { Requests } from "./requests.ts";
 import { Wire } from "./wire.ts";
 
-/** Per request: the times of sending and answer in milliseconds since the epoch, and the client. */
+/** The times at which each request was sent and answered, in ms since the epoch, and its client. */
 export interface Offered {
   readonly sentAt: Float64Array;
   readonly answeredAt: Float64Array;
   readonly client: Uint16Array;
-  /** Requests that were sent; the remaining ones were not needed. */
+  /** Number of requests that were sent. The remaining ones were not needed. */
   readonly count: number;
-  /** Requests with an answer other than 2xx. */
+  /** Number of requests with a response other than 2xx. */
   readonly refused: number;
   readonly startedAt: number;
   readonly endedAt: number;
@@ -36,7 +36,8 @@ function note(taken: ReturnType<typeof begin>, n: number, status: number): void 
 }
 
 /**
- * Closed loop: each client sends its next request after the previous answer, until the time or the requests run out.
+ * Closed loop: each client sends its next request after the previous response, until the time is over or no request is
+ * left.
  */
 export async function asFastAs(
   root: string,
@@ -73,7 +74,10 @@ export async function asFastAs(
   return { ...taken, startedAt, endedAt: now() };
 }
 
-/** How many connections an open loop prepares. A request without a free connection waits, and the wait counts. */
+/**
+ * Number of connections that an open loop opens in advance. A request without a free connection waits, and the wait is
+ * part of its delay.
+ */
 const CONNECTIONS = 64;
 
 /** Open loop: each request is sent when it is due. */

@@ -1,4 +1,5 @@
-// Values of options. A wrong one ends the benchmark with the exit status of `parseArgs` errors (scripts/bench.ts).
+// Checks values of options. A wrong value ends the benchmark with the exit status of `parseArgs` errors
+// (scripts/bench.ts).
 
 export function wrongUsage(message: string): Error {
   return Object.assign(new Error(message), { code: "ERR_PARSE_ARGS_INVALID_OPTION_VALUE" });

@@ -1,4 +1,4 @@
-// Starts the receivers (sink.ts) and asks them what arrived.
+// Starts the receivers (sink.ts) and reads the requests that they got.
 import { type ChildProcess, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ export interface Sink {
   reset(options?: Partial<Omit<SinkOrder & { kind: "reset" }, "kind">>): Promise<void>;
   /** Returns the arrivals since the last reset or `takeArrivals`. */
   takeArrivals(): Promise<readonly Arrival[]>;
-  /** Requests since the last reset, and the CPU time of the sink's process. */
+  /** Returns the number of requests since the last reset, and the CPU time of the sink's process in ms. */
   count(): Promise<{ count: number; cpuMs: number }>;
 }
 
@@ -33,7 +33,7 @@ export async function startSink(tls?: { certFile: string; keyFile: string }): Pr
         BENCH_KEY: readFileSync(tls.keyFile, "utf8"),
       }),
     },
-    // Detached from Ctrl-C; it ends when the IPC channel closes.
+    // Detached, so that Ctrl-C does not reach it. It ends when the IPC channel closes.
     detached: true,
     stdio: ["ignore", "inherit", "inherit", "ipc"],
   });

@@ -1,4 +1,4 @@
-// Signed requests of a provider, prepared before the clock starts.
+// Builds signed requests of a provider before the measurement starts.
 import { BASE_PATH } from "../../src/http/access.ts";
 import { EVENTS_PATH, type Sign, type Tenant } from "./tenants.ts";
 import { bytesOf } from "./wire.ts";
@@ -12,7 +12,7 @@ export interface Requests {
 
 const REQUEST = /-(\d+)-(\d+)$/;
 
-/** Prepares reports of new reviews for the tenants in turn; each is an event of one subscription. */
+/** Builds reports of new reviews for the tenants in turn. Each report is an event for one subscription. */
 export function prepare(
   sign: Sign,
   tenants: readonly Pick<Tenant, "siteId">[],
@@ -45,7 +45,7 @@ export function prepare(
   return { name, bytes, perRequest, tenants };
 }
 
-/** Prepares actions of a service on reviews, each once. */
+/** Builds actions of a service on reviews, one per review. */
 export function prepareActions(
   token: string,
   reviewIds: readonly number[],
@@ -69,7 +69,9 @@ export function prepareActions(
   return { name, bytes, perRequest, tenants: [] };
 }
 
-/** Returns the request of an event and its position in it, from the review id that the receiver got. */
+/**
+ * Returns the request of an event and its position in the request, from the external review id that the receiver got.
+ */
 export function placeOf(
   { name }: Pick<Requests, "name">,
   key: string | undefined,

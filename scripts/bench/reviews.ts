@@ -1,8 +1,8 @@
-// `bun run bench reviews` measures the latency of healthy reviews of a subscription with ordering by review, alone and
-// beside reviews whose events are refused (with 500, and each 7th time with 410), with 1 and 3 events each. Then the
-// dispatcher is killed and its successor stopped, the receiver recovers, and everything is delivered. Fails if two events of a
-// review arrived out of order, or if an event is left.
-//   --reviews N (10000): the refused reviews; --seconds S (15): the time of each measurement; --tree PATH
+// `bun run bench reviews` measures the latency of healthy reviews of a subscription with ordering by review: alone, and
+// together with reviews whose events the receiver rejects (with 500, every 7th time with 410), with 1 and 3 events
+// each. Afterwards the dispatcher is killed, its successor is stopped, the receiver recovers, and everything is
+// delivered. Fails if two events of a review arrive out of order, or if an event is not delivered.
+//   --reviews N (10000): the rejected reviews; --seconds S (15): duration of each measurement; --tree PATH
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 
@@ -34,13 +34,16 @@ const REFUSED = numberOf("--reviews", values.reviews);
 const SECONDS = numberOf("--seconds", values.seconds);
 const EVENTS_EACH = [1, 3];
 const HEALTHY = 200;
-/** The pause in milliseconds after each event of a healthy review. */
+/** Pause in ms after each event of a healthy review. */
 const PAUSE_MS = 20;
-/** Waiting reviews are read while none of them is due, and they become due while the dispatchers are killed. */
+/**
+ * Retry delay in ms. Waiting reviews are read while none of them is due, and become due while the dispatchers are
+ * killed.
+ */
 const RETRY_MS = 60_000;
 const ILL = "ill-";
 const MOVE_MS = 6_000;
-/** The most events of healthy reviews that are under way at a time. */
+/** Maximum number of events of healthy reviews in flight. */
 const UNDER_WAY = 40;
 
 const env = { LOG_LEVEL: "error", RETRY_DELAYS_MS: `${RETRY_MS},${RETRY_MS},${RETRY_MS}` };
@@ -74,10 +77,10 @@ async function measure(rig: Rig, each: number) {
   await sink.reset({ refuse: ILL, keys: true });
   const source = new Source({ rig, sink, schedule, place, subscription });
   const first = await rig.start("dispatcher");
-  // The first ones find the code cold.
+  // Warm-up: the first events run code that is not compiled yet.
   await source.offer(3);
   const alone = await source.offer(SECONDS);
-  // With healthy ones among them, so that 20 failures in a row, which disable the subscription, are rare.
+  // Healthy reviews are mixed in, so that 20 permanent failures in a row, which disable the subscription, are rare.
   const refused = Array.from({ length: each * REFUSED }, (_, n) => `${ILL}${n % REFUSED}`);
   await source.emit(
     refused.flatMap((review, n) => (n % 8 === 0 ? [`well-${n % HEALTHY}`, review] : [review])),
@@ -122,7 +125,7 @@ interface SourceDeps {
   readonly subscription: BenchSubscription;
 }
 
-/** Writes events of reviews and reads what arrived of them. The id of an event contains its sequence number. */
+/** Writes events of reviews and reads their arrivals. The id of an event contains its sequence number. */
 class Source {
   posts = 0;
   outOfOrder = 0;
@@ -161,9 +164,11 @@ class Source {
     await schedule.wake([subscription]);
   }
 
-  /** Writes events of healthy reviews for a time; returns their latencies from the commit to the receiver. */
+  /**
+   * Writes events of healthy reviews for a time in s. Returns their latencies in ms from the commit to the receiver.
+   */
   async offer(seconds: number): Promise<{ p50: number; p99: number }> {
-    // Events from before may have waited behind the first POSTs of the refused reviews.
+    // Earlier events may have waited behind the first POSTs of the rejected reviews, so they are ignored.
     this.#writtenAt.clear();
     this.#latencies = [];
     for (const end = nowMs() + seconds * 1_000; nowMs() < end;) await this.#next();
@@ -213,7 +218,7 @@ class Source {
   }
 }
 
-/** The clock of the receivers. */
+/** Returns the time in ms since the epoch, by the same clock as the receivers. */
 function nowMs(): number {
   return performance.timeOrigin + performance.now();
 }

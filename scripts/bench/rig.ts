@@ -11,7 +11,7 @@ import { endInOrder } from "./end.ts";
 import { openStores, type BenchStores } from "./stores.ts";
 
 interface RigOptions {
-  /** The checkout whose migrations and processes run; this one by default. */
+  /** The checkout whose migrations and processes run; by default this one. */
   readonly tree?: string;
   /** The executable `reviewrelay-server`, whose migrations and processes run instead. */
   readonly executable?: string | undefined;
@@ -31,13 +31,13 @@ export interface Rig {
   readonly root: string;
   /** Starts a process of the product and waits until it is ready. */
   start(role: keyof typeof MAIN, env?: Readonly<Record<string, string>>): Promise<ChildProcess>;
-  /** Runs `end` when the work is over. */
+  /** Registers `end` to run when `work` has finished. */
   atEnd(end: () => unknown): void;
 }
 
 const MAIN = { api: "src/main.ts", dispatcher: "dispatcher/main.ts" };
 
-/** Starts the stores, runs `work`, and stops everything even if it throws. */
+/** Starts the stores, runs `work`, and stops everything even if `work` throws. */
 export async function withRig<T>(
   { tree = ROOT, executable, postgres, settings = [], env: more = {} }: RigOptions,
   work: (rig: Rig) => Promise<T>,
@@ -61,13 +61,13 @@ export async function withRig<T>(
       WEBHOOK_ALLOW_HTTP: "1",
       WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8,::1/128",
       DRAIN_DELAY_MS: "0",
-      // A process watches this parent and ends when it is gone.
+      // A process watches this parent and ends when the parent has ended.
       PARENT_PID: String(process.pid),
       ...more,
     };
     const commandOf = (name: string, file: string): [string, string[]] =>
       executable === undefined ? [process.execPath, [file, name]] : [executable, [name]];
-    // By its name in package.json, because the trees that are compared may have the file elsewhere.
+    // Run by its name in package.json, because the file may be at another path in other checkouts.
     const migrated = spawnSync(...commandOf("migrate", "run"), {
       cwd: tree,
       env,
@@ -104,7 +104,7 @@ async function isReady(
   return free.length === 0;
 }
 
-/** Resolves when the condition holds; throws after two minutes. */
+/** Waits until the condition holds. Throws after two minutes. */
 export async function until(
   what: string,
   holds: () => Promise<boolean>,

@@ -5,11 +5,11 @@ export type SinkOrder =
   | {
       readonly kind: "reset";
       readonly hang: readonly string[];
-      /** The time in milliseconds after which hanging hosts answer; they never do if absent. */
+      /** Time in ms after which hanging hosts respond; if absent, they never respond. */
       readonly hangMs?: number;
-      /** Hosts that answer 500 to each 50th first attempt. */
+      /** Hosts that respond with 500 to every 50th first attempt. */
       readonly fail?: readonly string[];
-      /** The begin of the external ids of reviews that are refused: with 500, and each 7th time with 410. */
+      /** Prefix of the external ids of reviews whose events are rejected: with 500, every 7th time with 410. */
       readonly refuse?: string;
       /** Whether arrivals include the id of the body's review. */
       readonly keys?: boolean;
@@ -24,7 +24,10 @@ export type SinkAnswer =
   | { readonly kind: "count"; readonly count: number; readonly cpuMs: number }
   | { readonly kind: "report"; readonly arrivals: readonly Arrival[] };
 
-/** Delivery id, attempt, host, milliseconds since the epoch, and the review's external id if requested. */
+/**
+ * The id of the delivery, the attempt, the host, the time in ms since the epoch, and the review's external id if
+ * requested.
+ */
 export type Arrival = readonly [
   id: string,
   attempt: string,
@@ -39,7 +42,7 @@ interface Connection {
 
 const OK = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 const FAILED = "HTTP/1.1 500 Failed\r\nContent-Length: 0\r\n\r\n";
-/** How many arrivals are recorded individually; a throughput run needs only the count. */
+/** Maximum number of arrivals that are recorded individually. A throughput run needs only their count. */
 const REMEMBERED = 600_000;
 
 let arrivals: Arrival[] = [];

@@ -1,4 +1,4 @@
-// The stores of a run: durable embedded ones, or the given ones with a separate database.
+// Provides the stores of a run: embedded ones with durable storage, or a new database on the given servers.
 import { randomBytes } from "node:crypto";
 import { chmodSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -22,22 +22,22 @@ export interface BenchStores {
   readonly kind: string;
   readonly postmaster: number | undefined;
   readonly redisCpu: () => number;
-  /** Returns how many commands Redis has processed, this one included. */
+  /** Returns the number of commands that Redis has processed, including this one. */
   readonly redisCommands: () => Promise<number>;
   stop(): Promise<void>;
 }
 
-/** Opens the stores; `settings` are for an embedded PostgreSQL. */
+/** Opens the stores. `settings` apply to an embedded PostgreSQL. */
 export async function openStores(
   version: string | undefined,
   settings: string[],
 ): Promise<BenchStores> {
   const folder = mkdtempSync(join(tmpdir(), "reviewrelay-bench-"));
-  // Root's PostgreSQL runs as another user and must pass through this folder.
+  // If this process runs as root, PostgreSQL runs as another user, which must be able to pass through this folder.
   chmodSync(folder, 0o711);
   const given = { database: process.env["DATABASE_URL"], redis: process.env["REDIS_URL"] };
   const native = installPostgres(postgresMajor(version));
-  // The keeper runs even if it starts no store, because it removes the folder when this process dies.
+  // The keeper runs even if it starts no store, because it deletes the folder when this process dies.
   const embedded = await startStores({
     folder,
     temporary: true,

@@ -1,11 +1,11 @@
-// Creates the tenants of a run with tables and routes that every version has.
+// Creates the tenants of a run. It uses only tables and routes that every version has.
 import { createHmac } from "node:crypto";
 
 import type { RawDb } from "../../db/client.ts";
 import { BASE_PATH } from "../../src/http/access.ts";
 import { createPasswords } from "../../src/lib/password.ts";
 import { newSecret } from "../../src/lib/secrets.ts";
-import { createSecretBox } from "../../src/lib/secret-box.ts";
+import { createSecretBox } from "../../src/lib/secrets.ts";
 import { providerSecretContext } from "../../src/intake/provider-model.ts";
 
 interface Partner {
@@ -48,7 +48,7 @@ export async function addProvider({
   return (body) => `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`;
 }
 
-/** Adds partners with an account, a store and a site of the provider each. */
+/** Adds partners, each with an account, a store and a site of the provider. */
 export async function addPartners(db: RawDb, count: number): Promise<Partner[]> {
   return db.sql<Partner[]>`
     with plan as (
@@ -88,7 +88,7 @@ export async function addTenants(place: Place, urls: readonly string[]): Promise
 
 let users = 0;
 
-/** Inserts a user for each partner, who signs in with PASSWORD; returns their emails. */
+/** Inserts a user with the password `PASSWORD` for each partner. Returns the emails. */
 export async function insertUsers(db: RawDb, partners: readonly number[]): Promise<string[]> {
   const hash = await createPasswords().hash(PASSWORD);
   const emails = partners.map(() => `user-${users++}@live.example`);
@@ -132,7 +132,7 @@ export async function addService({ db, root }: Pick<Place, "db" | "root">): Prom
   return String(made["access_token"]);
 }
 
-/** Returns a token of the user. */
+/** Signs the user in and returns the token. */
 export async function login(root: string, email: string): Promise<string> {
   const body = { email, password: PASSWORD };
   return String((await call(root, "POST", "/login", { body }))["token"]);

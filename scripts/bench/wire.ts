@@ -1,5 +1,5 @@
-// A keep-alive HTTP/1.1 connection with minimal cost for the driver: it sends prepared bytes and parses only the
-// status and the end of a response.
+// A keep-alive HTTP/1.1 connection that takes little CPU time of the benchmark: it sends prepared bytes, and parses
+// only the status and the end of a response.
 import type { Socket } from "bun";
 
 type Answered = (status: number, body: string) => void;
@@ -39,7 +39,7 @@ export class Wire {
     return this.#isOpen;
   }
 
-  /** Sends one request at a time. The status is 0 if the connection broke. */
+  /** Sends a request; only one at a time is allowed. The status is 0 if the connection was lost. */
   send(bytes: Uint8Array, answered: Answered): void {
     this.#answered = answered;
     this.#unsent = bytes;

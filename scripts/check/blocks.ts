@@ -1,6 +1,7 @@
-// Part of `bun run check`: every code block in our documents must declare how it is tested. "run FILE" means that
-// FILE runs the block unchanged and names the document; "not-run" needs a reason. Blocks without a language are
-// output, and Mermaid blocks are drawings. tests/integration/guides/docs.test.ts checks the guides at /docs, which show the reason.
+// Part of `bun run check`: every code block in the documents must declare how it is tested. "run FILE" means that FILE
+// runs the block unchanged and names the document. "not-run" needs a reason. Blocks without a language contain output,
+// and Mermaid blocks contain drawings. tests/integration/guides/docs.test.ts checks the guides at /docs, which show the
+// reason.
 import { existsSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 
@@ -18,7 +19,10 @@ function errorsIn(file: string): string[] {
   const blocks = readFileSync(join(ROOT, file), "utf8").matchAll(/^ *```(?!mermaid$)(\S.*)$/gm);
   return [...blocks].flatMap(([, info = ""]) => {
     const mark = MARK.exec(info);
-    if (mark === null) return [`a block says neither who runs it nor why nobody does: ${info}`];
+    if (mark === null)
+      return [
+        `a code block names neither a test that runs it nor the reason why none does: ${info}`,
+      ];
     const [, runner] = mark;
     if (runner === undefined) return [];
     const path = join(ROOT, runner);

@@ -6,7 +6,7 @@ const ROOT = join(import.meta.dir, "../..");
 const SOURCES =
   "{.ci,.github,db,dispatcher,docs,scripts,src,tests}/**/*.{ts,tsx,js,css,sql,json,md,sh,yml}";
 
-/** Path from the root → text. */
+/** Texts of files by their paths from the root. */
 type Files = ReadonlyMap<string, string>;
 
 /** White space, or a line break followed by the comment marker of the next line. */
@@ -14,7 +14,7 @@ const BLANK = String.raw`(?:[ \t]+|[ \t]*\n[ \t]*(?:\*|//|--)?[ \t]*)`;
 const NUMBER = String.raw`\d+(?:\.\d+)?`;
 const CITED = String.raw`${BLANK}(${NUMBER}(?:(?:,|${BLANK}(?:and|or))${BLANK}${NUMBER})*)`;
 const CITATION = new RegExp(String.raw`\bcontract${CITED}`, "gi");
-/** How pages of the contract refer to each other; a section of an RFC is excluded. */
+/** Matches references between pages of the contract. A section of an RFC is excluded. */
 const REFERENCE = new RegExp(String.raw`(?<!RFC \d+, )\bsections?${CITED}`, "gi");
 /**
  * Two former documents that the contract replaced. `docs/decisions.md` is a different document, without section
@@ -33,7 +33,7 @@ export function sectionsOf(files: Files): Set<string> {
   return new Set(headings.map(([, number = ""]) => number));
 }
 
-/** Returns one line per error: `path:line: …`. */
+/** Returns one line per error, in the form `path:line: …`. */
 export function citationFaults(files: Files, exists: (path: string) => boolean): string[] {
   const sections = sectionsOf(files);
   return [...files].flatMap(([path, text]) => {
@@ -62,10 +62,10 @@ function deadLinks(path: string, text: string, exists: (path: string) => boolean
   const targets = [...text.matchAll(LINK)].map(([, target = ""]) => join(dirname(path), target));
   return targets
     .filter((one) => !exists(one))
-    .map((one) => `${path}: links to ${one}, which is not there`);
+    .map((one) => `${path}: links to ${one}, which does not exist`);
 }
 
-/** Reads files without git, so that it also works in a copy. */
+/** Reads the files without git, so that it also works in a copy of the sources. */
 function readFiles(): Files {
   const paths = [SOURCES, "*.md"].flatMap((pattern) => [
     ...new Bun.Glob(pattern).scanSync({ cwd: ROOT, dot: true }),

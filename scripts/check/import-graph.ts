@@ -1,13 +1,13 @@
 // The rules of scripts/check/imports.ts as pure functions over paths and texts.
 import { dirname, join } from "node:path/posix";
 
-/** One file imports another: values or types, by a statement, a dynamic import or a re-export. */
+/** An import of values or types from another file, by a statement, a dynamic import or a re-export. */
 export interface FileImport {
   readonly from: string;
   readonly to: string;
 }
 
-/** One room imports another; `shownBy` is an import between their files. */
+/** An import of one room from another. `shownBy` is an import between files of the two rooms. */
 export interface RoomImport extends FileImport {
   readonly shownBy: FileImport;
 }
@@ -24,9 +24,9 @@ export function importsOf(from: string, source: string): FileImport[] {
 }
 
 /**
- * Returns the imports between sibling rooms. A room is a folder with everything below it; the files next to those
- * folders form one room, named after their common folder. `roomOf` returns the folders of a file, down to the deepest
- * folder that counts as a room of its own.
+ * Returns the imports between sibling rooms. A room is a folder with everything below it. The files next to those
+ * folders form one room, which is named after their common folder. `roomOf` returns the folders of a file, down to the
+ * deepest folder that is a separate room.
  */
 export function roomImports(
   imports: readonly FileImport[],

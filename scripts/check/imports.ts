@@ -1,12 +1,12 @@
-// Part of `bun run check`: neither rooms nor files may import each other in a cycle, directly or indirectly, and
-// types count too. It prints the imports of every cycle.
+// Part of `bun run check`: neither rooms nor files may import each other in a cycle, directly or indirectly. Imports of
+// types count, too. Prints the imports of every cycle.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { findCycles, importsOf, roomImports, type FileImport } from "./import-graph.ts";
 
 const ROOT = join(import.meta.dir, "../..");
-/** Only the shared folders of tests are listed. Test files import what they test, and nothing imports them. */
+/** The trees that are checked. Of the tests only the shared folders are listed, because nothing imports test files. */
 const TREES = [
   "db",
   "dispatcher",
@@ -33,10 +33,10 @@ for (const fault of faults) console.error(fault);
 process.exit(faults.length === 0 ? 0 : 1);
 
 /**
- * Returns the folders of a file. The trees are siblings. A domain is one room: its sub-folders are only roles that
- * became too long for one file. A file beside the domains is a room of its own: `src/app.ts` imports all domains, and
- * several of them import `src/master-key.ts`. The operator's commands start the dispatcher, which imports `src`, so they count
- * as a tree.
+ * Returns the folders of a file. The trees are siblings. A domain is one room: its sub-folders only divide roles that
+ * became too long for one file. A file beside the domains is a separate room: `src/app.ts` imports all domains, and
+ * several of them import `src/master-key.ts`. The operator's commands start the dispatcher, which imports `src`, so
+ * they are a separate tree.
  */
 function roomOf(file: string): string[] {
   if (file.startsWith("src/operate/")) return ["operate", ...file.split("/").slice(2, -1)];

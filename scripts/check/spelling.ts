@@ -1,4 +1,4 @@
-// Part of `bun run check`: the words of our documents must be English or listed in words.txt beside this file.
+// Part of `bun run check`: the words of the documents must be English, or be listed in words.txt beside this file.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -20,7 +20,7 @@ const faults = DOCUMENTS.flatMap((pattern) => [...new Bun.Glob(pattern).scanSync
 for (const fault of faults) console.error(fault);
 process.exit(faults.length === 0 ? 0 : 1);
 
-/** Removes code, addresses, file names and HTML. */
+/** Removes code, URLs, file names and HTML. */
 function prose(markdown: string): string {
   return markdown
     .replaceAll(/^( *)```[\s\S]*?^\1```/gm, " ")
@@ -30,7 +30,7 @@ function prose(markdown: string): string {
     .replaceAll(/https?:\S+|\S+\.(?:ts|md|json|sql)\b|\S+@\S+|<[^>]*>/g, " ");
 }
 
-/** Whether the word is an identifier or a product name. */
+/** Returns whether the word is an identifier or a product name. */
 function isName(word: string): boolean {
   return /[\p{N}_]|.\p{Lu}/u.test(word);
 }

@@ -1,4 +1,4 @@
-// Provides the stores of a start: the ones that the user named, else embedded ones.
+// Provides the stores of a start: those that the user has named, and embedded ones for the others.
 import { join } from "node:path";
 
 import { cutLog } from "./children.ts";
@@ -13,11 +13,11 @@ const STORE_SETTLED_MS = 60_000;
 interface BroughtUp {
   databaseUrl: string;
   redisUrl: string;
-  /** Undefined if the user named both. */
+  /** The embedded stores; undefined if the user has named both. */
   embedded: Stores | undefined;
 }
 
-/** Waits for the named stores and starts the others in `folder`; calls `fail` if the embedded ones keep ending. */
+/** Waits for the named stores and starts the others in `folder`. Calls `fail` if the embedded stores end repeatedly. */
 export async function bringUpStores(
   { folder, given }: { folder: string; given: Settings["given"] },
   end: AbortSignal,
@@ -27,7 +27,7 @@ export async function bringUpStores(
   if (given.databaseUrl !== undefined)
     waits.push(waitForPostgres(given.databaseUrl, { stop: end }));
   if (given.redisUrl !== undefined) waits.push(waitForRedis(given.redisUrl, { stop: end }));
-  // If both are missing, the error names both.
+  // If both named stores cannot be reached, the error contains both reasons.
   const faults = (await Promise.allSettled(waits)).filter((wait) => wait.status === "rejected");
   if (faults.length > 0) throw new StartError(...faults.map(({ reason }) => messageOf(reason)));
   let embedded: Stores | undefined;
@@ -51,7 +51,7 @@ export async function bringUpStores(
   };
 }
 
-/** Restarts the stores at the same addresses if their keeper ends, so that the parts reconnect. */
+/** Restarts the stores at the same addresses when their keeper ends, so that the parts can reconnect. */
 async function keepStoresUp(stores: Stores, end: AbortSignal): Promise<void> {
   for (let restarts = 1; ; restarts++) {
     const upAt = performance.now();
@@ -59,9 +59,9 @@ async function keepStoresUp(stores: Stores, end: AbortSignal): Promise<void> {
     if (end.aborted) return;
     if (performance.now() - upAt > STORE_SETTLED_MS) restarts = 1;
     if (restarts > STORE_RESTARTS) {
-      throw new StartError("The embedded stores keep ending: see stores.log in DATA_DIR/logs.");
+      throw new StartError("The embedded stores stop repeatedly. See stores.log in DATA_DIR/logs.");
     }
-    console.error("The embedded stores ended unexpectedly: starting them again.");
+    console.error("The embedded stores stopped unexpectedly. Starting them again.");
     await stores.restart();
   }
 }

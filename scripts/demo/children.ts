@@ -7,9 +7,9 @@ import { commandLine, isAlive, signal, waitUntil } from "./stores/processes.ts";
 import { ROOT } from "../install/install.ts";
 
 export interface ChildSpec {
-  /** The name in messages. */
+  /** The name of the part in messages. */
   name: string;
-  /** The script and its role, as the process list shows them. */
+  /** The script and its role, in the form in which the process list shows them. */
   command: [script: string, role: string];
   env: Record<string, string>;
   logFile: string;
@@ -38,7 +38,7 @@ export interface Child {
 
 const FIRST_DELAY_MS = 200;
 const LONGEST_DELAY_MS = 4_000;
-/** The uptime after which the restart delay returns to the shortest. */
+/** Uptime in ms after which the restart delay returns to its minimum. */
 const SETTLED_MS = 30_000;
 const LARGEST_LOG = 50_000_000;
 const LOG_CHECK_MS = 60_000;
@@ -95,11 +95,11 @@ export function superviseChild(spec: ChildSpec, events: ChildEvents): Child {
 function launch(spec: ChildSpec): ChildProcess {
   cutLog(spec.logFile);
   const log = openSync(spec.logFile, "a", 0o600);
-  // The part writes its log directly to the file. Its standard error (wrong settings, a crash) is shown on the
-  // screen, too. It is detached, so that Ctrl-C reaches only this process, which then drains the part.
+  // The part writes its log directly to the file. Its standard error (wrong settings, a crash) is also shown on the
+  // screen. The part is detached, so that Ctrl-C reaches only this process, which then drains the part.
   const child = spawn(process.execPath, [...spec.flags, ...spec.command], {
     cwd: ROOT,
-    // The part watches this parent and ends when it is gone.
+    // The part watches this parent and ends when the parent has ended.
     env: { ...spec.env, PARENT_PID: String(process.pid) },
     detached: true,
     stdio: ["ignore", log, "pipe"],
@@ -112,7 +112,7 @@ function launch(spec: ChildSpec): ChildProcess {
   return child;
 }
 
-/** Rotates a log that has grown large. */
+/** Rotates a log that has become large. */
 export function cutLog(path: string): void {
   if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) < LARGEST_LOG) return;
   copyFileSync(path, `${path}.1`);
@@ -141,17 +141,20 @@ async function sleep(ms: number, end: AbortSignal): Promise<void> {
 
 const DRAIN_MS = 9_000;
 
-/** Waits for the parts of a start that was killed, which notice that and drain, and kills those that take too long. */
+/**
+ * Waits for the parts of an earlier start that was killed. They notice the end of their parent and drain. Kills the
+ * parts that take too long.
+ */
 export async function endLeftovers(
   children: readonly { pid: number; role: string }[],
 ): Promise<void> {
-  // The command line is compared, because another program may have got the pid.
+  // The command line is compared, too, because another program may have the pid now.
   const left = () =>
     children.filter(
       ({ pid, role }) => isAlive(pid) && commandLine(pid).endsWith(`main.ts ${role}`),
     );
   if (left().length === 0) return;
-  console.log("Waiting for the processes of an earlier start to end ...");
+  console.log("Waiting until the processes of an earlier start have stopped ...");
   await waitUntil(() => left().length === 0, DRAIN_MS);
   for (const { pid } of left()) signal(pid, "SIGKILL");
 }

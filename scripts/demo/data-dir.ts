@@ -14,7 +14,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 
-import { takeLock } from "./stores/lock.ts";
+import { acquireLock } from "./stores/lock.ts";
 import { errorCode } from "./stores/processes.ts";
 import { StartError } from "./start-error.ts";
 
@@ -26,7 +26,7 @@ export interface DataDir {
   release(): void;
 }
 
-/** The content of `run.json`: processes and stores, for a second start, for the next start, and for tools. */
+/** The content of `run.json`: processes and stores, for a concurrent start, for the next start, and for tools. */
 export interface RunState {
   pid: number;
   server_root: string;
@@ -39,7 +39,7 @@ export interface RunState {
 const MARKER = "reviewrelay.json";
 const STATE = "run.json";
 
-/** Claims the folder until release() or the end of the process; throws a StartError with the reason if it cannot. */
+/** Locks the folder until release() or the end of the process. Throws a StartError with the reason if that fails. */
 export function openDataDir(path: string): DataDir {
   try {
     mkdirSync(path, { recursive: true, mode: 0o700 });
@@ -56,12 +56,12 @@ export function openDataDir(path: string): DataDir {
       "Set DATA_DIR to a folder that this user can write to.",
     );
   }
-  const release = takeLock(join(path, "start.lock"));
+  const release = acquireLock(join(path, "start.lock"));
   const earlier = readState(path);
   if (release === undefined) {
     throw new StartError(
       `DATA_DIR ${path} is in use by another start${earlier ? ` (process ${earlier.pid}, ${earlier.server_root})` : ""}.`,
-      "Stop that one first, or set DATA_DIR (and PORT) to run a second one beside it.",
+      "Stop that start first, or set DATA_DIR (and PORT) to run a second one in parallel.",
     );
   }
   return {
@@ -72,7 +72,7 @@ export function openDataDir(path: string): DataDir {
   };
 }
 
-/** Replaces a file atomically: readers see the old or the new content, and other users cannot read it. */
+/** Replaces a file atomically: readers see either the old or the new content. Other users cannot read the file. */
 export function writeFileWhole(path: string, content: string): void {
   const temporary = `${path}.${process.pid}.tmp`;
   writeFileSync(temporary, content, { mode: 0o600 });
@@ -81,18 +81,21 @@ export function writeFileWhole(path: string, content: string): void {
 
 function refuseForeign(path: string): void {
   const entries = readdirSync(path);
-  // A start that was killed while it wrote the marker leaves it under its temporary name.
+  // A start that was killed while it wrote the marker leaves the marker under its temporary name.
   if (entries.length === 0 || entries.some((name) => name.startsWith(MARKER))) return;
   throw new StartError(
-    `DATA_DIR ${path} holds other files (${entries.slice(0, 3).join(", ")}${entries.length > 3 ? ", ..." : ""}) and was not made by this program.`,
+    `DATA_DIR ${path} holds other files (${entries.slice(0, 3).join(", ")}${entries.length > 3 ? ", ..." : ""}) and was not created by this program.`,
     "Set DATA_DIR to a new or empty folder.",
   );
 }
 
-/** Denies access to other users. As root, others may pass through, because PostgreSQL then runs as another user. */
+/**
+ * Denies access to other users. If this process runs as root, they may pass through the folder, because PostgreSQL then
+ * runs as another user.
+ */
 function setRights(path: string): void {
   const us = process.getuid?.();
-  // A mounted volume may be writable and still belong to another user.
+  // A mounted volume may be writable although it belongs to another user.
   if (us === statSync(path).uid) chmodSync(path, us === 0 ? 0o711 : 0o700);
 }
 

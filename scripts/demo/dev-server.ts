@@ -1,5 +1,5 @@
-// The development server of the dashboard: `bun run dev` starts it (scripts/dev.ts). It listens at the public address,
-// serves the pages with hot module replacement, and passes all other requests on to the API.
+// The development server of the dashboard, which `bun run dev` starts (scripts/dev.ts). It listens at the public
+// address, serves the pages with hot module replacement, and forwards all other requests to the API.
 import { join } from "node:path";
 
 import react from "@vitejs/plugin-react";
@@ -8,7 +8,7 @@ import { createServer, type Plugin } from "vite";
 import { ROOT } from "../install/install.ts";
 import { config, FRAMED_BY, NONCE } from "../../src/dashboard/vite.config.ts";
 
-/** The pause in milliseconds after which changes that are saved together cause one restart. */
+/** Pause in ms during which further saved changes are collected, so that they cause one restart. */
 const SETTLE_MS = 50;
 
 export async function startDevServer({
@@ -49,7 +49,7 @@ export async function startDevServer({
 
 /**
  * Serves `/dashboard` and the portal's pages (`/embed/:key/…`) with the document of the dashboard, and fills its
- * placeholders. In a browser the address stays as it was.
+ * placeholders. The URL in the browser does not change.
  */
 const documents: Plugin = {
   name: "documents",

@@ -1,4 +1,4 @@
-// The parts of the service, the API and the dispatchers, each as a supervised process.
+// Starts the parts of the service, the API and the dispatchers, each as a supervised process.
 import { get } from "node:http";
 import { join } from "node:path";
 
@@ -9,13 +9,13 @@ import type { Settings } from "./settings.ts";
 import { StartError } from "./start-error.ts";
 
 const READY_WITHIN_MS = 45_000;
-/** Longer than the API itself waits for a store. */
+/** Time limit in ms of a readiness request. It is longer than the time for which the API itself waits for a store. */
 const READY_ANSWER_MS = 3_000;
 
 export interface Development {
-  /** True if the API and the dispatchers restart when a source file changes. */
+  /** Whether the API and the dispatchers restart when a source file changes. */
   readonly isWatching: boolean;
-  /** The port of the API's inspector; the dispatchers use the following ones. */
+  /** The port of the API's inspector. The dispatchers use the following ports. */
   readonly inspectPort?: number | undefined;
 }
 
@@ -31,7 +31,7 @@ export function childSpecs(
     flags: inspectPort === undefined ? [] : [`--inspect=127.0.0.1:${inspectPort + offset}/${name}`],
     logFile: join(dataDir, "logs", `${name}.log`),
     env: {
-      // There is no proxy that would have to see that a part stops.
+      // Parts stop without a delay, because there is no proxy that would have to notice the stop.
       DRAIN_DELAY_MS: "0",
       ...env,
       ...(settings.metricsPort !== undefined && {
@@ -55,7 +55,7 @@ export function watchChild(
   fail: (error: unknown) => void,
 ): Child {
   return superviseChild(spec, {
-    // Deferred, because the first process starts before the caller has the child.
+    // Deferred, because the first process starts before the caller has received the child.
     started: () => queueMicrotask(changed),
     died(how, delayMs) {
       console.error(
@@ -64,30 +64,29 @@ export function watchChild(
     },
     rejected() {
       fail(
-        new StartError(
-          `${spec.name} cannot start, and another try would not help (see above): correct that and start again.`,
-        ),
+        new StartError(`${spec.name} cannot start (see above). Correct the error and start again.`),
       );
     },
   });
 }
 
 /**
- * Restarts the parts with changed sources, unless these have a migration that the database lacks: the parts would refuse to
- * start. It is not applied here, because it may be unfinished.
+ * Restarts the parts whose sources have changed. They are not restarted if the sources contain a migration that the
+ * database lacks, because the parts would refuse to start. The migration is not applied here, because it may be
+ * unfinished.
  */
 export async function restartParts(
   children: readonly Pick<Child, "restart">[],
   databaseUrl: string,
 ): Promise<void> {
   const db = connect(databaseUrl, { max: 1, name: "reviewrelay-dev" });
-  // The parts wait for a database that does not answer now.
+  // If the database does not respond now, the parts are restarted and wait for it.
   const state = await schemaState(db).catch(() => undefined);
   await db.close();
   if (state?.kind === "behind") {
     const names = state.missing.map(({ name }) => name).join(", ");
     console.error(
-      `The database lacks ${names}, so the API and the dispatcher go on with the sources from before. When the migration is ` +
+      `The database lacks ${names}, so the API and the dispatcher keep running with the previous sources. When the migration is ` +
         "complete, press Ctrl-C and start again: the start applies it.",
     );
     return;
@@ -108,13 +107,15 @@ export async function waitUntilReady(
     stop.throwIfAborted();
     if (performance.now() > deadline)
       throw new StartError(
-        `The API did not become ready, its ${root}/readyz said: ${said}. api.log in DATA_DIR/logs says more.`,
+        `The API did not become ready; ${root}/readyz returned: ${said}. See api.log in DATA_DIR/logs.`,
       );
     await Bun.sleep(50);
   }
 }
 
-/** Requests readiness without `fetch`, which would send a request for a local address to the proxy of HTTP_PROXY. */
+/**
+ * Requests the readiness without `fetch`, which would send a request for a local address to the proxy of HTTP_PROXY.
+ */
 function askReadiness(root: string): Promise<{ isReady: boolean; said: string }> {
   return new Promise((resolve) => {
     const request = get(

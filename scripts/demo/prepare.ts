@@ -4,11 +4,14 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { connect } from "../../db/client.ts";
-import { createSecretBox } from "../../src/lib/secret-box.ts";
+import { createSecretBox } from "../../src/lib/secrets.ts";
 import { type Demo, seedDemo } from "./seed/seed-demo.ts";
 import { writeFileWhole } from "./data-dir.ts";
 
-/** Returns the folder's master key, generated at the first start: another key could not decrypt the stored secrets. */
+/**
+ * Returns the master key of the folder. It is generated at the first start and kept, because another key could not
+ * decrypt the stored secrets.
+ */
 export function masterKey(dataDir: string): string {
   const path = join(dataDir, "master.key");
   if (!existsSync(path)) writeFileWhole(path, `${randomBytes(32).toString("base64")}\n`);
@@ -24,7 +27,7 @@ interface DemoOptions {
 }
 
 /**
- * Seeds an empty database. Returns undefined if the database holds data that this folder's demo.json does not
+ * Seeds an empty database. Returns undefined if the database contains data that the demo.json of this folder does not
  * describe.
  */
 export async function prepareDemo(options: DemoOptions): Promise<Demo | undefined> {
@@ -47,7 +50,7 @@ export async function prepareDemo(options: DemoOptions): Promise<Demo | undefine
   return refresh(options);
 }
 
-/** Updates demo.json, because the addresses may differ from those of the start that wrote it. */
+/** Updates the URLs in demo.json, which may differ from those of the start that wrote it. */
 function refresh({ dataDir, serverRoot, smtp }: DemoOptions): Demo | undefined {
   const path = join(dataDir, "demo.json");
   if (!existsSync(path)) return undefined;

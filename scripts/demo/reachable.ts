@@ -1,4 +1,4 @@
-// Waits for stores that the user named, because they may be starting at the same time.
+// Waits for stores that the user has named, because they may be starting at the same time.
 import Redis from "ioredis";
 import postgres from "postgres";
 
@@ -9,7 +9,7 @@ const PATIENCE_MS = 20_000;
 const PAUSE_MS = 1_000;
 const TRY_MS = 3_000;
 
-/** How long to wait, and a signal that ends the wait early. */
+/** Maximum time to wait in ms, and a signal that ends the wait early. */
 interface Limits {
   stop: AbortSignal;
   patienceMs?: number;
@@ -42,7 +42,7 @@ export function waitForRedis(url: string, limits: Limits): Promise<void> {
     const sentinels = sentinelOptions(url);
     const redis = sentinels ? new Redis({ ...sentinels, ...options }) : new Redis(url, options);
     const failed = new Promise<never>((_, reject) => redis.once("error", reject));
-    // The error event has the reason; the command only reports a closed connection.
+    // The error event contains the reason. The failed command only reports a closed connection.
     try {
       await Promise.race([redis.connect().then(() => redis.ping()), failed]);
     } finally {
@@ -57,7 +57,7 @@ async function waitFor(
   { stop, patienceMs = PATIENCE_MS }: Limits,
   reach: () => Promise<void>,
 ): Promise<void> {
-  // Hides user and password of the address.
+  // Removes user and password from the URL.
   const address = url.replace(/\?.*$/, "").replace(/^[^:]+:\/\/(?:.*@)?/, "");
   const deadline = performance.now() + patienceMs;
   for (;;) {
@@ -69,7 +69,7 @@ async function waitFor(
       if (performance.now() > deadline) {
         throw new StartError(
           `${name} (${address}) is not reachable: ${reason}.`,
-          `Start that server or correct ${name}; without ${name} an embedded one is used.`,
+          `Start that server or correct ${name}. Without ${name}, an embedded server is used.`,
         );
       }
       console.log(`Waiting for ${name} (${address}): ${reason}.`);

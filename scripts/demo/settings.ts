@@ -1,5 +1,5 @@
-// Reads the start command's own settings. All other settings are passed to the parts unchanged, but are validated
-// here with the parts' rules, so that every error is reported before anything starts.
+// Reads the settings of the start command. All other settings are passed to the parts unchanged. They are validated
+// here by the parts' rules, so that every error is reported before anything starts.
 import { join, resolve } from "node:path";
 
 import { ConfigError, readConfig } from "../../src/lib/config.ts";
@@ -15,10 +15,12 @@ export interface Settings {
   host: string;
   port: number;
   serverRoot: string;
-  /** The address of the API on this machine, independent of its public name. */
+  /** The URL of the API on this machine, independent of its public name. */
   localRoot: string;
   metricsPort: number | undefined;
-  /** The settings that the user gave; missing stores are embedded, and a missing key is generated. */
+  /**
+   * The settings that the user has set. Missing stores are replaced by embedded ones, and a missing key is generated.
+   */
   given: {
     databaseUrl: string | undefined;
     maintenanceDatabaseUrl: string | undefined;
@@ -26,13 +28,13 @@ export interface Settings {
     smtpUrl: string | undefined;
     masterKey: string | undefined;
   };
-  /** The environment of the parts: the user's variables override the demo's defaults. */
+  /** The environment of the parts. The user's variables override the demo's defaults. */
   env: Record<string, string>;
 }
 
 const MOST_DISPATCHERS = 16;
 const LAST_PORT = 65_535;
-// The demo allows receivers on this machine, which production rejects, and mails codes of a signup.
+// The demo allows receivers on this machine, which production rejects, and mails codes for a signup.
 const DEMO_DEFAULTS = {
   WEBHOOK_ALLOW_HTTP: "1",
   WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8,::1/128",
@@ -45,7 +47,8 @@ const PLACEHOLDERS = {
   MASTER_KEY: Buffer.alloc(32).toString("base64"),
 };
 
-// Settings that this command decides on and that may be given as files. The parts read the files of all others.
+// Settings that this command itself needs and that may be given as files. The parts read the files of all other
+// settings.
 const OWN_SETTINGS = [
   ...Object.keys(PLACEHOLDERS),
   "MAINTENANCE_DATABASE_URL",
@@ -54,7 +57,7 @@ const OWN_SETTINGS = [
 ];
 
 export function readSettings(environment: Env): Settings {
-  // An empty value counts as absent, as in the parts.
+  // An empty value counts as absent, as it does in the parts.
   const given: Record<string, string> = {};
   for (const [name, value] of Object.entries(environment)) {
     if (value !== undefined && value.trim() !== "") given[name] = value.trim();
@@ -67,7 +70,7 @@ export function readSettings(environment: Env): Settings {
     errors.push(`DISPATCHERS must be a whole number from 1 to ${MOST_DISPATCHERS}.`);
   }
   const config = check({ ...PLACEHOLDERS, ...env }, errors);
-  // Each process has its own metrics port: the API uses METRICS_PORT, the dispatchers the following ones.
+  // Each process has a separate metrics port: the API uses METRICS_PORT, and the dispatchers the following ports.
   const metrics = config?.metricsPort ?? 0;
   const clash =
     config !== undefined && config.port >= metrics && config.port <= metrics + dispatchers;
@@ -103,7 +106,7 @@ export function readSettings(environment: Env): Settings {
   };
 }
 
-/** Replaces the setting by the content of the file in `NAME_FILE`. */
+/** Replaces the setting by the content of the file that `NAME_FILE` names. */
 function readFromFile(given: Record<string, string>, name: string, errors: string[]): void {
   const file = `${name}_FILE`;
   if (given[file] === undefined) return;
@@ -126,7 +129,7 @@ function check(env: Env, errors: string[]) {
   }
 }
 
-/** Returns an address for connecting; an address to listen on, such as 0.0.0.0, may not work for that. */
+/** Returns an address for connections. An address to listen on, such as 0.0.0.0, may not be usable for that. */
 function localName(host: string): string {
   if (host === "0.0.0.0") return "127.0.0.1";
   if (host === "::") return "[::1]";

@@ -4,7 +4,10 @@ export function hmac(secret: string, body: string): string {
   return createHmac("sha256", secret).update(body).digest("hex");
 }
 
-/** Makes the report of a new review as a review site sends it, and the value of its `X-Provider-Signature`. */
+/**
+ * Builds the report of a new review in the form in which a review site sends it, and the value of its
+ * `X-Provider-Signature`.
+ */
 export function signedReview(siteId: number, secret: string): { body: string; signature: string } {
   const now = new Date().toISOString();
   const review = {

@@ -1,4 +1,4 @@
-// Replaces a mail server: it writes every mail to an .eml file and sends nothing.
+// A replacement of a mail server: it writes every mail to an .eml file and sends nothing.
 import { randomBytes } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { rename, writeFile } from "node:fs/promises";
@@ -13,7 +13,7 @@ export interface SmtpSink {
 }
 
 const LARGEST_MAIL = 10 * 1024 * 1024;
-/** How long stop() waits for clients in the middle of a mail. */
+/** Maximum time in ms that stop() waits for clients that are sending a mail. */
 const CLOSE_MS = 500;
 
 export async function startSmtpSink(mailDir: string, port = 0): Promise<SmtpSink> {
@@ -32,7 +32,7 @@ export async function startSmtpSink(mailDir: string, port = 0): Promise<SmtpSink
       );
     },
   });
-  // A client that disconnects in the middle of a mail must not end the process.
+  // The server must survive a client that disconnects while it sends a mail.
   server.on("error", () => undefined);
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
@@ -47,7 +47,10 @@ export async function startSmtpSink(mailDir: string, port = 0): Promise<SmtpSink
   };
 }
 
-/** Writes a mail; returns undefined after the complete file is on disk, because only then the mail is accepted. */
+/**
+ * Writes a mail to a file. Returns undefined when the complete file is on disk, because only then the mail may be
+ * accepted.
+ */
 async function keep(
   mailDir: string,
   stream: Readable,
@@ -65,7 +68,7 @@ async function keep(
 async function write(mailDir: string, stream: Readable, from: string, to: string[]): Promise<void> {
   const chunks: Buffer[] = [];
   for await (const chunk of stream) chunks.push(chunk as Buffer);
-  // The envelope is not part of a mail, but contains the actual recipients.
+  // The envelope is not part of the mail, but contains the actual recipients, so it is stored in headers.
   const envelope = `X-Envelope-From: <${from}>\r\nX-Envelope-To: ${to.map((one) => `<${one}>`).join(", ")}\r\n`;
   const name = `${new Date().toISOString().replaceAll(":", "-")}-${randomBytes(4).toString("hex")}`;
   const temporary = join(mailDir, `.${name}.tmp`);

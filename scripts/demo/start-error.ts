@@ -1,4 +1,4 @@
-/** The reason why a start failed, with a remedy, written for the user. */
+/** The reason for a failed start and its remedy, in a text for the user. */
 export class StartError extends Error {
   constructor(...lines: string[]) {
     super(lines.join("\n"));

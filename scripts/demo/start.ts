@@ -17,10 +17,10 @@ import { freePort, type Stores } from "./stores/keep.ts";
 import { errorCode } from "./stores/processes.ts";
 import { welcome } from "./welcome.ts";
 
-/** How long the parts may drain. It leaves two of the ten seconds of a stop for the stores. */
+/** Time in ms that the parts have to drain. It leaves 2 of the 10 s of a stop for the stores. */
 const DRAIN_MS = 7_500;
 
-/** Everything that was started, in order. */
+/** Everything that was started, in the order of the start. */
 interface Running {
   data?: DataDir;
   stores?: Stores;
@@ -30,13 +30,13 @@ interface Running {
 }
 
 /**
- * Starts the service and runs it until a stop. With `isWatching` the dashboard comes from the development server, which
- * listens at the public address (`bun run dev`).
+ * Starts the service and runs it until it is stopped. With `isWatching`, the development server serves the dashboard
+ * and listens at the public address (`bun run dev`).
  */
 export async function start(mode: Development = { isWatching: false }): Promise<void> {
   const running: Running = { children: [] };
   const stop = watchForStop(() => {
-    console.error("Stopping at once.");
+    console.error("Stopping immediately.");
     // The keeper notices the end of this process and stops the stores.
     for (const child of running.children) child.kill();
     process.exit(1);
@@ -49,7 +49,7 @@ export async function start(mode: Development = { isWatching: false }): Promise<
     await aborted(end);
     if (failure.signal.aborted) throw failure.signal.reason;
   } catch (error) {
-    // Aborting `end` prevents restarts of parts that end from here on.
+    // Aborting `end` prevents that parts are restarted when they end from now on.
     failure.abort(error);
     if (!stop.aborted) {
       status = 1;
@@ -123,7 +123,7 @@ async function bringUp(
   );
 }
 
-/** The values that all parts share. */
+/** The values that all parts have in common. */
 interface PartValues {
   settings: Settings;
   data: DataDir;
@@ -131,12 +131,12 @@ interface PartValues {
   redisUrl: string;
   smtpUrl: string;
   key: string;
-  /** The port of the API, which differs from the public one behind the development server. */
+  /** The port of the API. It differs from the public port if the development server runs. */
   apiPort: number;
   mode: Development;
 }
 
-/** Starts the API and the dispatchers, and keeps run.json up to date. */
+/** Starts the API and the dispatchers, and keeps run.json current. */
 function startParts(
   running: Running,
   { settings, data, databaseUrl, redisUrl, smtpUrl, key, apiPort, mode }: PartValues,
@@ -200,7 +200,7 @@ async function refuseOccupiedPort({ host, port }: Settings): Promise<void> {
   }
 }
 
-/** Stops the parts first, because they need the stores to drain. */
+/** Stops the parts before the stores, because they need the stores to drain. */
 async function takeDown(running: Running): Promise<void> {
   await Promise.all(running.children.map((child) => child.stop(DRAIN_MS)));
   await Promise.all([running.site?.close(), running.sink?.stop(), running.stores?.stop()]);

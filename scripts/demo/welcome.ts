@@ -1,4 +1,4 @@
-// The text on the screen after a successful start.
+// Builds the text that is shown after a successful start.
 import { dirname, join, relative } from "node:path";
 
 import type { Demo } from "./seed/seed-demo.ts";
@@ -24,10 +24,12 @@ export function welcome(facts: Welcome): string {
     `  Stores   ${facts.stores}`,
     `  Data     ${dataDir}`,
     `  Logs     ${join(dataDir, "logs")}`,
-    ...(mailDir === undefined ? [] : [`  Mails    ${mailDir} (every mail is caught there)`]),
+    ...(mailDir === undefined
+      ? []
+      : [`  Mails    ${mailDir} (mails are stored here and not sent)`]),
     ...(demo === undefined ? withoutDemo() : tryNext(demo, shellPath(join(dataDir, "demo.json")))),
     "",
-    "Ctrl-C stops everything; the data stay for the next start.",
+    "Stop with Ctrl-C. The data is kept for the next start.",
     "",
   ];
   return lines.join("\n");
@@ -45,11 +47,11 @@ function tryNext(demo: Demo, file: string): string[] {
     "",
     `  ${owner.email}   ${owner.password}`,
     "",
-    "Or try it in another terminal. One review's way to a webhook, step by step:",
+    "Or run this in another terminal to follow one review to a webhook, step by step:",
     "",
     `  ${environment}npx -y bun@1.4.4 scripts/try.ts`,
     "",
-    "Or by hand:",
+    "Or call the API yourself:",
     "",
     `  TOKEN=$(curl -s ${demo.base_url}/login -H 'Content-Type: application/json' \\`,
     `    -d '${body}' | sed -n 's/.*"token":"\\([^"]*\\)".*/\\1/p')`,
@@ -61,7 +63,7 @@ function tryNext(demo: Demo, file: string): string[] {
 function withoutDemo(): string[] {
   return [
     "",
-    "The database held data before, so no demo was seeded and there is no demo.json for it here.",
+    "The database already had data, so no demo data was written and there is no demo.json.",
   ];
 }
 

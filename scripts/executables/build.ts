@@ -1,13 +1,13 @@
-// Imports no dependency: the build of the image has only those of production.
+// Imports no development dependency, because the build of the image has only those of production.
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { driverError } from "../../db/driver.ts";
 import { ROOT } from "../../db/executable.ts";
 import { builtDashboard, writeBuilt } from "../../src/dashboard/assets.ts";
-import { bundleForNode } from "../../src/lib/bundle.ts";
+import { bundleForNode } from "../../src/lib/bun.ts";
 
-/** The files of the sources that the product reads at run time. */
+/** The source files that the product reads at run time. */
 const FILES = [
   "db/migrations/*.sql",
   "db/migrations/meta/_journal.json",
@@ -16,7 +16,7 @@ const FILES = [
   "src/docs/guides/*.md",
   "src/docs/{embed,oauth,verify}/*.*",
 ];
-/** The others: modules, and what only the build, the packages of partners and developers use. */
+/** The remaining source files: modules, and files that only the build, the client packages and developers use. */
 const NOT_READ = [
   "{db,dispatcher,src}/**/*.{ts,tsx}",
   "db/migrations/meta/*_snapshot.json",
@@ -26,7 +26,10 @@ const NOT_READ = [
   "src/sdk/**/*",
   "**/__pycache__/**/*",
 ];
-/** The native code, by its name of {@link namesInside}. Without it, the server works and needs twice the time for a password. */
+/**
+ * The native code, by its name in {@link namesInside}. Without it the server works, but needs twice the time for a
+ * password.
+ */
 const NATIVE = "argon2.node";
 const REMEDY =
   " Run `bun install --frozen-lockfile --cpu '*' --os '*'` first, for the native code of all machines.";
@@ -36,13 +39,14 @@ export interface BuildOptions {
   /** The folder of the two executables. */
   readonly folder: string;
   readonly commit: string;
-  /** A target of Bun, such as `bun-linux-arm64`; this machine by default. */
+  /** A target with Bun's name, such as `bun-linux-arm64`; this machine by default. */
   readonly target?: string | undefined;
 }
 
 /**
- * Builds `reviewrelay-server`, which has all processes, commands and files of the product, and `reviewrelay`, the command
- * of partners, also as `reviewrelay.mjs` for Node. Returns the paths of the files inside the server. Throws if one is missing.
+ * Builds `reviewrelay-server`, which contains all processes, commands and files of the product, and `reviewrelay`, the
+ * command line program for partners, also as `reviewrelay.mjs` for Node. Returns the paths of the files inside the
+ * server. Throws if one is missing.
  */
 export async function buildExecutables(options: BuildOptions): Promise<readonly string[]> {
   const fault = driverError();
@@ -54,7 +58,7 @@ export async function buildExecutables(options: BuildOptions): Promise<readonly 
   const names = [...namesOfFiles(), ...Object.keys(made)];
   const entry = join(ROOT, "dist/server.ts");
   const source = [
-    // A package of passkeys needs this polyfill earlier than the bundler loads it.
+    // A package for passkeys needs this polyfill before the bundler would load it.
     'import "reflect-metadata";',
     // The executable contains every file that one of its modules imports with `type: "file"`.
     ...names.map((name, at) => `import f${at} from ${quoted(name)} with { type: "file" };`),
@@ -78,7 +82,7 @@ export async function buildExecutables(options: BuildOptions): Promise<readonly 
 
 const quoted = (name: string) => JSON.stringify(join(ROOT, name));
 
-/** Lists FILES. Throws for a file of the product's folders that is in neither list. */
+/** Returns the paths that match `FILES`. Throws for a file in the product's folders that is in neither list. */
 function namesOfFiles(): string[] {
   const names = globSync(FILES, { cwd: ROOT });
   const known = new Set([...names, ...globSync(NOT_READ, { cwd: ROOT })]);
@@ -86,12 +90,15 @@ function namesOfFiles(): string[] {
   const unknown = [...all].filter((name) => !known.has(name));
   if (unknown.length > 0)
     throw new Error(
-      `${unknown.join(", ")}: add to FILES in scripts/executables/build.ts what the product reads, and the rest to NOT_READ.`,
+      `${unknown.join(", ")}: add the files that the product reads to FILES in scripts/executables/build.ts, and the others to NOT_READ.`,
     );
   return names;
 }
 
-/** Throws if a module imports a file, because the bundler then resolves this import like that of the entry, as a path. */
+/**
+ * Throws if a module imports one of the files: the bundler would then resolve that import as a path, like the import of
+ * the entry.
+ */
 function refuseImports(names: readonly string[], inputs: Bun.BuildMetafile["inputs"]): void {
   for (const [module, { imports }] of Object.entries(inputs))
     for (const { path } of module === "dist/server.ts" ? [] : imports)
@@ -100,8 +107,8 @@ function refuseImports(names: readonly string[], inputs: Bun.BuildMetafile["inpu
 }
 
 /**
- * Reads the paths of the files inside an executable, each of which Bun ends with a zero byte. Native code has a path for
- * each kind of machine, so that only the beginning of its name counts.
+ * Reads the paths of the files inside an executable; Bun ends each path with a zero byte. Native code has a different
+ * path for each kind of machine, so only the beginning of its name is compared.
  */
 function namesInside(executable: string): string[] {
   const text = readFileSync(executable).toString("latin1");
@@ -125,9 +132,9 @@ async function compile(
       outfile,
       ...(target !== undefined && { target: target as Bun.Build.CompileTarget }),
     },
-    // Files keep their paths below the root, which is `/$bunfs/root` in the executable.
+    // Files keep their paths below the root, which is `/$bunfs/root` inside the executable.
     naming: { asset: "[dir]/[name].[ext]" },
-    // Not minified: Elysia reads the source of handlers to see what they use of a request.
+    // Not minified, because Elysia reads the source code of handlers to find the parts of a request that they use.
     define: { BUILD_COMMIT: JSON.stringify(commit) },
   });
   if (!built.success || built.metafile === undefined)

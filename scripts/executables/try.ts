@@ -5,14 +5,14 @@ import { join } from "node:path";
 import { startStores } from "../demo/stores/keep.ts";
 import { settings, useExecutables } from "./use.ts";
 
-/** Uses the executables of a folder with embedded stores, in a temporary folder that has nothing else. */
+/** Runs the executables of a folder with embedded stores, in an otherwise empty temporary folder. */
 export async function tryExecutables(executables: string, commit: string): Promise<void> {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "reviewrelay-executable-")));
-  // Root's PostgreSQL runs as another user and must pass through this folder.
+  // If this process runs as root, PostgreSQL runs as another user, which must be able to pass through this folder.
   chmodSync(folder, 0o711);
   const stores = await startStores({
     folder,
-    // The keeper removes the folder, and ends processes that still use it.
+    // The keeper deletes the folder, and ends processes that still use it.
     temporary: true,
     logFile: join(folder, "stores.log"),
     postgres: { durable: false },

@@ -1,4 +1,4 @@
-// Uses the executables as an installation does, from an empty database to a signed delivery.
+// Uses the executables like a real installation, from an empty database to a signed delivery.
 import assert from "node:assert/strict";
 
 import { schemaVersion } from "../../db/migrate.ts";
@@ -7,14 +7,14 @@ import { VERSION } from "../../src/lib/version.ts";
 import { freePort } from "../demo/stores/keep.ts";
 import { hmac, signedReview } from "../demo/signed-review.ts";
 
-/** The executables in their place. */
+/** The installed executables, and how to run them. */
 export interface Installed {
-  /** The commands that run the server and, if it is there, the command of partners. */
+  /** The command lines that run the server and, if it is installed, the command line program for partners. */
   readonly server: readonly string[];
   readonly command?: readonly string[] | undefined;
   /** The working directory. */
   readonly folder: string;
-  /** All variables of the processes: those of {@link settings}, and the stores and the master key. */
+  /** All variables of the processes: those of {@link settings}, the URLs of the stores, and the master key. */
   readonly env: Readonly<Record<string, string>> & Settings;
 }
 
@@ -26,7 +26,7 @@ const WITHIN_MS = 60_000;
 /** Returns settings with free ports, for receivers on loopback. */
 export async function settings() {
   const [port, metricsPort] = [await freePort(), await freePort()];
-  // The dispatcher's metrics are at the port after the API's.
+  // The dispatcher's metrics use the port after the API's, so the next port is reserved.
   await freePort();
   return {
     SERVER_ROOT: `http://127.0.0.1:${port}`,
@@ -38,8 +38,8 @@ export async function settings() {
 }
 
 /**
- * Leads from an empty database to a signed delivery by the server's commands, and requests each page that has a file.
- * Throws at the first step that fails.
+ * Runs the server's commands from an empty database to a signed delivery, and requests each page that is built from a
+ * file. Throws at the first step that fails.
  */
 export async function useExecutables(installed: Installed, commit: string): Promise<void> {
   const version = `reviewrelay-server ${VERSION}, commit ${commit}, schema ${schemaVersion()}\n`;
@@ -51,7 +51,7 @@ export async function useExecutables(installed: Installed, commit: string): Prom
   const log = all.stdout.text();
   try {
     await succeed(installed, "health");
-    await lookAtWebhooks(installed, await deliver(installed.env.SERVER_ROOT, setup));
+    await checkWebhooks(installed, await deliver(installed.env.SERVER_ROOT, setup));
     await requestPages(installed.env.SERVER_ROOT);
     all.kill("SIGTERM");
     assert.equal(await all.exited, 0, "the status of `all` after SIGTERM");
@@ -63,13 +63,13 @@ export async function useExecutables(installed: Installed, commit: string): Prom
   }
 }
 
-/** Sets up everything that {@link deliver} needs. */
+/** The command that sets up everything {@link deliver} needs. */
 export const SETUP =
   "setup --company Reviews --admin-email ada@reviews.example --admin-name Ada --plan Standard=reviews --review-site google=Google --json".split(
     " ",
   );
 
-/** Runs a program to its end. */
+/** Runs a program and waits for its end. */
 export async function run(
   program: readonly string[],
   args: readonly string[],
@@ -113,17 +113,17 @@ export async function startAll(
   return child;
 }
 
-/** Returns whether the API (0) or the dispatcher (1) of `all` is ready. */
+/** Returns whether the API (0) or the dispatcher (1) of the command `all` is ready. */
 export async function isServing({ env }: Installed, at: 0 | 1): Promise<boolean> {
   const url = `http://127.0.0.1:${Number(env.METRICS_PORT) + at}/readyz`;
   return (await fetch(url).catch(() => undefined))?.status === 200;
 }
 
 /**
- * Goes from the setup to the delivery of a first review to a receiver at `hostname`, and checks its signature. Returns a token of
- * the partner's owner.
+ * Reports a first review after the setup, waits until it is delivered to a receiver at `hostname`, and verifies the
+ * signature. Returns a token of the partner's owner.
  */
-export async function deliver(root: string, setup: Json, hostname = "127.0.0.1"): Promise<string> {
+export async function deliver(root: string, setup: Setup, hostname = "127.0.0.1"): Promise<string> {
   const received: { body: string; signature: string | null }[] = [];
   const receiver = Bun.serve({
     port: 0,
@@ -138,7 +138,7 @@ export async function deliver(root: string, setup: Json, hostname = "127.0.0.1")
     const { token, siteId } = await makePartner(root, setup);
     const wanted = { label: "First", delivery_kind: "immediate", webhook_url: receiver.url.href };
     const { secret } = await call(root, "partner/webhooks", { token, body: wanted });
-    const { body, signature } = signedReview(siteId, setup["review_sites"][0].secret);
+    const { body, signature } = signedReview(siteId, setup.review_sites[0].secret);
     const headers = { "X-Provider-Signature": signature };
     await call(root, "providers/google/events", { body, headers });
     await until("the delivery arrives", () => received.length > 0);
@@ -150,8 +150,8 @@ export async function deliver(root: string, setup: Json, hostname = "127.0.0.1")
   }
 }
 
-/** Checks that the partner sees its subscription by the command of partners. */
-async function lookAtWebhooks(installed: Installed, token: string): Promise<void> {
+/** Checks that the command line program for partners lists the subscription. */
+async function checkWebhooks(installed: Installed, token: string): Promise<void> {
   if (installed.command === undefined) return;
   const { SERVER_ROOT: root } = installed.env;
   const env = { ...installed.env, REVIEWRELAY_SERVER: root, REVIEWRELAY_TOKEN: token };
@@ -160,11 +160,11 @@ async function lookAtWebhooks(installed: Installed, token: string): Promise<void
 }
 
 /** Accepts the invitation of the setup, and makes a partner with a review site. Returns a token of its owner. */
-async function makePartner(root: string, setup: Json): Promise<{ token: string; siteId: number }> {
-  const code = /invitation=([^&]+)/.exec(setup["admin"].link)?.[1];
+async function makePartner(root: string, setup: Setup): Promise<{ token: string; siteId: number }> {
+  const code = /invitation=([^&]+)/.exec(setup.admin.link)?.[1];
   const invited = { body: { code, password: PASSWORD } };
   const { token: admin } = await call(root, "auth/invitation", invited);
-  const make = (path: string, body: Json) => call(root, `admin/${path}`, { token: admin, body });
+  const make = (path: string, body: object) => call(root, `admin/${path}`, { token: admin, body });
   const list = async (path: string) => (await call(root, `admin/${path}`, { token: admin })).data;
   const partner = await make("partners", { name: "Northwind" });
   const [plan] = await list("plans");
@@ -180,7 +180,9 @@ async function makePartner(root: string, setup: Json): Promise<{ token: string; 
   return { token, siteId: site.id };
 }
 
-/** Requests all pages and files below `/docs`, which the sources list, and the two others that are made of files. */
+/**
+ * Requests all pages and files below `/docs`, which the sources list, and two other pages that are built from files.
+ */
 async function requestPages(root: string): Promise<void> {
   const pages = docPages(root, () => ({})).map(({ path }) => path);
   for (const path of ["/dashboard", "/openapi.json", ...pages]) {
@@ -189,18 +191,29 @@ async function requestPages(root: string): Promise<void> {
   }
 }
 
-// The content of the API's answers has no static type here.
-// oxlint-disable-next-line typescript/no-explicit-any
-type Json = Readonly<Record<string, any>>;
+/** The fields of the setup's output that are read here. */
+interface Setup {
+  readonly admin: { readonly link: string };
+  readonly review_sites: readonly [{ readonly secret: string }];
+}
+
+/** The fields of the API's answers that are read here. Each answer has some of them. */
+interface Answer {
+  readonly id: number;
+  readonly token: string;
+  readonly secret: string;
+  readonly data: readonly [Answer];
+}
 
 interface Call {
   readonly token?: string;
   readonly headers?: Readonly<Record<string, string>>;
   /** Makes the call a POST. */
-  readonly body?: string | Json;
+  readonly body?: string | object;
 }
 
-async function call(root: string, path: string, { token, headers, body }: Call) {
+async function call(root: string, path: string, given: Call): Promise<Answer> {
+  const { token, headers, body } = given;
   const response = await fetch(`${root}/api/v1/${path}`, {
     headers: {
       "Content-Type": "application/json",
@@ -214,7 +227,7 @@ async function call(root: string, path: string, { token, headers, body }: Call) 
   });
   const text = await response.text();
   assert.ok(response.ok, `${path} was answered ${response.status}: ${text}`);
-  return Object(JSON.parse(text));
+  return JSON.parse(text);
 }
 
 async function until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {

@@ -1,4 +1,4 @@
-// Runs before node_modules exists, so it imports only built-ins and files that do the same.
+// Runs before node_modules exists, so it imports only built-in modules and files that do the same.
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -12,8 +12,8 @@ export const ROOT = join(import.meta.dirname, "../..");
 const MODULES = join(ROOT, "node_modules");
 
 /**
- * The dependencies that a command needs: `demo` for the service and the demo's stores, `all` for tests and checks
- * too.
+ * The dependencies that a command needs. `demo` is for the service and the demo's stores; `all` is also for tests and
+ * checks.
  */
 export type Needed = "demo" | "all";
 
@@ -23,12 +23,12 @@ const INSTALLS: Readonly<Record<Needed, readonly (readonly string[])[]>> = {
 };
 
 /**
- * Installs the dependencies if node_modules is missing, was made from another bun.lock, or lacks packages. If it was
- * missing, this never returns: a new process does the work, because Bun remembers for the lifetime of this one that
- * there is no node_modules.
+ * Installs the dependencies if node_modules is missing, was created from another bun.lock, or lacks packages. If it was
+ * missing, this function never returns: it continues in a new process, because Bun caches for the lifetime of this
+ * process that there is no node_modules.
  */
 export async function ensureInstalled(needed: Needed): Promise<void> {
-  // Compares a hash instead of file times, because a checkout or a copy changes the times.
+  // Compares a hash and not the file times, because a checkout or a copy changes the times.
   const lock = createHash("sha256")
     .update(readFileSync(join(ROOT, "bun.lock")))
     .digest("hex");
@@ -49,7 +49,7 @@ export async function ensureInstalled(needed: Needed): Promise<void> {
 
 function install(needed: Needed): void {
   for (const flags of INSTALLS[needed]) {
-    // Uses the path of this Bun, because Bun does not put itself on PATH.
+    // Uses the path of the running Bun, because Bun may not be in PATH.
     const { status, stdout, stderr } = spawnSync(
       process.execPath,
       ["install", "--frozen-lockfile", ...flags],
@@ -58,13 +58,13 @@ function install(needed: Needed): void {
     if (status === 0) continue;
     console.error(`${stdout}${stderr}`.trim());
     console.error(
-      `Could not install the dependencies into ${MODULES}: check that the folder is writable and the package registry reachable, then start again.`,
+      `Could not install the dependencies into ${MODULES}: check that the folder is writable and the package registry is reachable, then start again.`,
     );
     process.exit(1);
   }
 }
 
-/** Runs the same command in a new process. This one only forwards signals and exits with the same status. */
+/** Runs the same command in a new process. This process only forwards signals, and exits with the same status. */
 async function relaunch(): Promise<never> {
   const child = spawn(process.execPath, process.argv.slice(1), {
     env: { ...process.env, [RELAUNCHED]: "1" },

@@ -1,11 +1,11 @@
-// Detects requests to stop: a signal, or the end of the wrapper that started this process. Imports nothing.
+// Detects requests to stop: a signal, or the end of the wrapper that started this process. This file imports nothing.
 
-/** Set in a process that replaces its parent (install.ts). */
+/** Environment variable of a process that replaces its parent (install.ts). */
 export const RELAUNCHED = "REVIEWRELAY_RELAUNCHED";
 
 /**
- * Signals within this time count as one: a terminal signals every process of the group, and npm signals this one
- * again.
+ * Time in ms within which several signals count as one. A terminal signals every process of the group, and npm signals
+ * this process again.
  */
 const TOGETHER_MS = 1_000;
 const PARENT_POLL_MS = 500;
@@ -24,14 +24,14 @@ export function watchForStop(force: () => void): AbortSignal {
   };
   for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(name, () => stop(name));
   watchWrapper(() => {
-    if (!controller.signal.aborted) stop("the command that started this one has ended");
+    if (!controller.signal.aborted) stop("the command that started this one has stopped");
   });
   return controller.signal;
 }
 
 /**
- * Detects the end of npx or npm, which do not forward SIGTERM and leave this process behind. The end of any other
- * parent is no request: a script may start this process in the background and exit.
+ * Detects the end of npx or npm, which do not forward SIGTERM and leave this process running. The end of any other
+ * parent is not a request to stop: a script may start this process in the background and exit.
  */
 function watchWrapper(onEnd: () => void): void {
   const parent = process.ppid;

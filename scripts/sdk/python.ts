@@ -2,12 +2,12 @@ import {
   aboutOf,
   at,
   type Field,
-  fieldsOf,
-  listOf,
   nameOf,
   type Operation,
   type PartnerApi,
+  propertiesOf,
   type Schema,
+  schemasOf,
 } from "../../src/docs/reference/operations.ts";
 
 const HEAD = `# Written by scripts/sdk.ts from the OpenAPI document.
@@ -19,10 +19,10 @@ from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 from ._requests import Pages, Requests, new_key, segment
 `;
 
-/** Names of fields that cannot be names in a class of Python. */
+/** Names of fields that are keywords in Python, so a class cannot declare them. */
 const KEYWORDS = new Set(["from"]);
 
-/** Writes the types of the API, and a class with one method for each operation. */
+/** Returns the source code of the types of the API and of a class with one method per operation. */
 export function writePython({ operations, schemas }: PartnerApi): string {
   const written = new Map<string, string>();
   for (const [name, schema] of schemas) writeType(name, schema, { written, schemas });
@@ -39,15 +39,18 @@ interface Writing {
   readonly schemas: ReadonlyMap<string, Schema>;
 }
 
-/** Writes a type behind the types that it extends. Objects inside it become types that are named after their field. */
+/**
+ * Writes a type after the types that it extends. Objects inside it become separate types that are named after their
+ * fields.
+ */
 function writeType(name: string, schema: Schema, writing: Writing): void {
   const { written, schemas } = writing;
   if (written.has(name)) return;
-  const parts = schema["allOf"] === undefined ? [schema] : listOf(schema["allOf"]).map(Object);
+  const parts = schema["allOf"] === undefined ? [schema] : schemasOf(schema["allOf"]);
   const bases = parts.map(nameOf).filter((one) => one !== "");
   for (const base of bases) writeType(base, schemas.get(base) ?? {}, writing);
   const own = parts.filter((one) => nameOf(one) === "");
-  const fields = own.flatMap(fieldsOf);
+  const fields = own.flatMap(propertiesOf);
   if (fields.length === 0 && bases.length === 0) {
     const alias = typeOf(schema, name, writing);
     written.set(name, `\n${name}: TypeAlias = "${alias.replaceAll('"', "'")}"\n`);
@@ -62,7 +65,7 @@ function writeType(name: string, schema: Schema, writing: Writing): void {
   const lines = fields.map((one) => fieldOf(name, one, writing));
   const about = aboutOf(schema);
   const body = [...(about === "" ? [] : [docstring(about, 4)]), ...lines];
-  // A type inside it was written meanwhile, so this one moves behind it.
+  // A type inside of this one was written meanwhile, so this one is moved behind it.
   written.delete(name);
   const heading = `class ${name}(${bases.length === 0 ? "TypedDict" : bases.join(", ")}):\n`;
   written.set(name, `\n${heading}${body.length === 0 ? "    pass\n" : body.join("")}`);
@@ -79,14 +82,13 @@ function annotationOf(owner: string, field: Field, writing: Writing): string {
   return field.isRequired ? type : `NotRequired[${type}]`;
 }
 
-/** Returns the type of a schema. `name` is that of the type which an object inside it becomes. */
+/** Returns the type of a schema. An object inside of it becomes a type with the name `name`. */
 function typeOf(schema: Schema, name: string, writing: Writing): string {
   if (nameOf(schema) !== "") return nameOf(schema);
   if (schema["const"] !== undefined) return `Literal[${literal(schema["const"])}]`;
   if (Array.isArray(schema["enum"])) return `Literal[${schema["enum"].map(literal).join(", ")}]`;
-  const choices = [...listOf(schema["oneOf"]), ...listOf(schema["anyOf"])];
-  if (choices.length > 0)
-    return choices.map((one) => typeOf(Object(one), name, writing)).join(" | ");
+  const choices = [...schemasOf(schema["oneOf"]), ...schemasOf(schema["anyOf"])];
+  if (choices.length > 0) return choices.map((one) => typeOf(one, name, writing)).join(" | ");
   const types = Array.isArray(schema["type"]) ? schema["type"] : [schema["type"]];
   return types.map((type) => plainType(String(type), schema, [name, writing])).join(" | ");
 }
@@ -107,7 +109,7 @@ const PLAIN: Readonly<Record<string, string>> = {
 function plainType(type: string, schema: Schema, [name, writing]: [string, Writing]): string {
   if (type === "array") return `list[${typeOf(at(schema, "items"), name, writing)}]`;
   if (type !== "object") return PLAIN[type] ?? "Any";
-  if (fieldsOf(schema).length > 0) {
+  if (propertiesOf(schema).length > 0) {
     writeType(name, schema, writing);
     return name;
   }
@@ -156,7 +158,7 @@ function upperCamel(name: string): string {
   return name.replaceAll(/(?:^|_)([a-z])/g, (_, letter) => letter.toUpperCase());
 }
 
-/** Converts the name of an operation or a parameter, such as `listOAuthClients` to `list_oauth_clients`. */
+/** Converts the name of an operation or a parameter to snake case: `listOAuthClients` becomes `list_oauth_clients`. */
 function snake(name: string): string {
   return name
     .replace("OAuth", "Oauth")

@@ -2,19 +2,19 @@ import {
   aboutOf,
   at,
   type Field,
-  fieldsOf,
-  listOf,
   nameOf,
   type Operation,
   type PartnerApi,
+  propertiesOf,
   type Schema,
+  schemasOf,
 } from "../../src/docs/reference/operations.ts";
 
 const HEAD = `// Written by scripts/sdk.ts from the OpenAPI document.
 import type { Pages, Request, RequestOptions } from "./requests.ts";
 `;
 
-/** Writes the types of the API, and a class with one method for each operation. */
+/** Returns the source code of the types of the API and of a class with one method per operation. */
 export function writeTypescript({ operations, schemas }: PartnerApi): string {
   const types = [...schemas].map(
     ([name, schema]) => `${comment(aboutOf(schema), "")}export type ${name} = ${typeOf(schema)};\n`,
@@ -69,7 +69,7 @@ function typeOf(schema: Schema, indent = ""): string {
   if (schema["const"] !== undefined) return JSON.stringify(schema["const"]);
   if (Array.isArray(schema["enum"]))
     return schema["enum"].map((one) => JSON.stringify(one)).join(" | ");
-  const members = (kind: string) => listOf(schema[kind]).map((one) => typeOf(Object(one), indent));
+  const members = (kind: string) => schemasOf(schema[kind]).map((one) => typeOf(one, indent));
   if (schema["allOf"] !== undefined) return members("allOf").join(" & ");
   const choices = [...members("oneOf"), ...members("anyOf")];
   if (choices.length > 0) return choices.join(" | ");
@@ -87,7 +87,7 @@ function plainType(type: string, schema: Schema, indent: string): string {
 }
 
 function objectOf(schema: Schema, indent: string): string {
-  const fields = fieldsOf(schema);
+  const fields = propertiesOf(schema);
   if (fields.length > 0)
     return `{\n${fields.map((one) => fieldOf(one, `${indent}  `)).join("")}${indent}}`;
   const { additionalProperties } = schema;

@@ -1,5 +1,5 @@
-// `bun run advisories`: fails if a package in use has a known security advisory (1), or if no advisory database could be
-// reached (75, EX_TEMPFAIL of sysexits.h).
+// `bun run advisories` exits with 1 if a used package has a known security advisory, and with 75 (EX_TEMPFAIL of
+// sysexits.h) if no advisory database could be reached.
 import { join } from "node:path";
 
 const ROOT = join(import.meta.dir, "../..");
@@ -12,7 +12,7 @@ interface Advisory {
   readonly vulnerable_versions: string;
 }
 
-/** Bun queries the registry from which it installs. */
+/** Queries the advisories. Bun uses the registry from which it installs. */
 async function audit(): Promise<{ found?: Record<string, readonly Advisory[]>; said: string }> {
   const child = Bun.spawn([process.execPath, "audit", "--json"], {
     cwd: ROOT,
@@ -25,14 +25,14 @@ async function audit(): Promise<{ found?: Record<string, readonly Advisory[]>; s
     new Response(child.stderr).text(),
   ]);
   await child.exited;
-  // The exit status is 1 for an advisory and for an unreachable database; only a real answer is JSON.
+  // The exit status is 1 both for an advisory and for an unreachable database, but only a real response is JSON.
   return out.trim() === "" ? { said } : { said, found: JSON.parse(out) };
 }
 
 const { found, said } = await audit();
 if (found === undefined) {
   const reason = said.trim().replace(/^error: /, "") || "no answer in a minute";
-  console.log(`Nothing was checked: no advisory database can be reached (${reason}).`);
+  console.log(`Nothing was checked because no advisory database is reachable (${reason}).`);
   process.exitCode = 75;
 } else {
   const advisories = Object.entries(found).flatMap(([name, list]) =>

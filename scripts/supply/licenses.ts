@@ -1,5 +1,5 @@
-// `bun run licenses`: lists each installed package with its licence; fails on a licence that is not listed below.
-// Part of `bun run check`.
+// Part of `bun run check`: `bun run licenses` lists each installed package with its licence. It fails if a licence is
+// not listed below.
 import { join } from "node:path";
 
 import spdxSatisfies from "spdx-satisfies";
@@ -7,8 +7,8 @@ import spdxSatisfies from "spdx-satisfies";
 import { readPackages, type Package } from "./packages.ts";
 
 /**
- * Licences of shipped packages: they require of a distributor only attribution. MPL-2.0 also requires that changes of
- * its files are published, and nothing is changed here.
+ * Licences of shipped packages. They require only attribution from a distributor. MPL-2.0 also requires that changes of
+ * its files are published, but no files are changed here.
  */
 const SHIPPED = ["MIT", "MIT-0", "ISC", "0BSD", "BSD-2-Clause", "BSD-3-Clause"].concat(
   "Apache-2.0",
@@ -18,11 +18,11 @@ const SHIPPED = ["MIT", "MIT-0", "ISC", "0BSD", "BSD-2-Clause", "BSD-3-Clause"].
 /** Licences of development packages, which are not distributed. */
 const DEVELOPMENT = SHIPPED.concat("BlueOak-1.0.0", "CC0-1.0", "CC-BY-3.0", "CC-BY-4.0", "PSF-2.0");
 
-/** Returns why the licence is not allowed; undefined if it is. */
+/** Returns the reason why the licence is not allowed; undefined if it is. */
 export function licenceFault({ licence, isShipped }: Package): string | undefined {
   if (licence === undefined) return undefined;
   const allowed = isShipped ? SHIPPED : DEVELOPMENT;
-  // Some packages name only the BSD family, and both of its members are allowed.
+  // Some packages declare only the BSD family, and both of its members are allowed.
   const expression = licence.replaceAll(/\bBSD\b(?!-)/g, "BSD-3-Clause");
   const place = isShipped ? "what is installed" : "development";
   try {

@@ -2,6 +2,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
+import { fieldsOf } from "../../src/lib/fields.ts";
+
 /** The used part of bun.lock: key → [name@version, registry, dependencies, integrity]. */
 export interface Lock {
   readonly workspaces: Readonly<Record<string, Needs>>;
@@ -14,18 +16,18 @@ type Names = Readonly<Record<string, string>>;
 interface Needs {
   readonly dependencies?: Names;
   readonly optionalDependencies?: Names;
-  /** Includes optional ones: Bun installs those that another package requires anyway. */
+  /** Includes optional peer dependencies: Bun installs those that another package requires anyway. */
   readonly peerDependencies?: Names;
 }
 
 export interface Package {
-  /** `name@version`; several copies share it. */
+  /** `name@version`. Several copies of a package share it. */
   readonly id: string;
   readonly name: string;
   readonly version: string;
-  /** Part of `bun install --production`. */
+  /** Whether `bun install --production` installs the package. */
   readonly isShipped: boolean;
-  /** A hash such as `sha512-…`. */
+  /** The hash of the package, such as `sha512-…`. */
   readonly integrity: string;
   /** An SPDX expression; undefined if the package is for another platform and not installed here. */
   readonly licence: string | undefined;
@@ -57,7 +59,7 @@ export function packagesOf(lock: Lock, licenceOf: (folder: string) => string | u
   return [...found.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/** Returns the ids of the packages that package.json itself names. */
+/** Returns the ids of the packages that package.json itself lists. */
 export function namedPackages(lock: Lock): string[] {
   return keysOf(lock, "", lock.workspaces[""]).map(idIn(lock));
 }
@@ -79,11 +81,11 @@ function readLicence(path: string): string | undefined {
   } catch {
     return undefined;
   }
-  const { license, licenses } = Object(JSON.parse(text));
+  const { license, licenses } = fieldsOf(JSON.parse(text));
   if (typeof license === "string") return license;
   // The old form without SPDX expressions lists alternatives.
-  const types = [licenses ?? []].flat().map((one: { type?: string }) => one.type ?? "");
-  return types.join(" OR ") || "none is named";
+  const types = [licenses ?? []].flat().map((one) => fieldsOf(one)["type"]);
+  return types.filter((type) => typeof type === "string").join(" OR ") || "none is named";
 }
 
 const idIn =

@@ -1,5 +1,5 @@
-// `bun run sbom [file]`: writes the packages of bun.lock as a CycloneDX 1.6 document to standard output or a file.
-// The document is validated against the official schema first.
+// `bun run sbom [file]` writes the packages of bun.lock as a CycloneDX 1.6 document to standard output or a file. The
+// document is first validated against the official schema.
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ const ROOT = join(import.meta.dir, "../..");
 const SCHEMAS = "node_modules/@cyclonedx/cyclonedx-library/res/schema";
 const read = (path: string): string => readFileSync(join(ROOT, path), "utf8");
 
-/** Builds a reproducible document: it has no time, and its serial number is derived from bun.lock. */
+/** Builds a reproducible document: it contains no time, and its serial number is derived from bun.lock. */
 export function sbomOf(root: string): object {
   const { name, version, license, patchedDependencies } = JSON.parse(read("package.json"));
   const packages = readPackages(root);
@@ -40,7 +40,7 @@ function componentOf(one: Package, patch: string | undefined): object {
     "bom-ref": one.id,
     name: one.name,
     version: one.version,
-    // Packages that are not shipped serve development, tests or the demo.
+    // Packages that are not shipped are for development, tests or the demo.
     scope: one.isShipped ? "required" : "excluded",
     hashes: [{ alg: "SHA-512", content: hexOf(one.integrity) }],
     ...(one.licence !== undefined && { licenses: [{ expression: one.licence }] }),
@@ -54,7 +54,7 @@ function componentOf(one: Package, patch: string | undefined): object {
 const hexOf = (integrity: string): string =>
   Buffer.from(integrity.replace("sha512-", ""), "base64").toString("hex");
 
-/** Derives a UUID of version 8 from a digest. */
+/** Derives a UUID of version 8 from the digest of a text. */
 function uuidOf(text: string): string {
   const hex = createHash("sha256").update(text).digest("hex");
   return [
@@ -68,13 +68,13 @@ function uuidOf(text: string): string {
 
 const schemaOf = (name: string) => JSON.parse(read(`${SCHEMAS}/${name}`));
 
-/** Validates a document against the official schema; returns one line per error. */
+/** Validates a document against the official schema. Returns one line per error. */
 export function sbomFaults(document: object): string[] {
   const ajv = new Ajv({ strict: false, allErrors: true });
   formats.default(ajv);
   for (const name of ["spdx.SNAPSHOT.schema.json", "jsf-0.82.SNAPSHOT.schema.json"])
     ajv.addSchema(schemaOf(name), `http://cyclonedx.org/schema/${name}`);
-  // Formats of fields that the document does not contain.
+  // These formats are declared without a check, because the document contains no fields with them.
   ajv.addFormat("idn-email", true).addFormat("iri-reference", true);
   const validate = ajv.compile(schemaOf("bom-1.6.SNAPSHOT.schema.json"));
   validate(document);

@@ -1,6 +1,6 @@
 import { treaty } from "@elysiajs/eden/treaty2";
 
-import type { Challenge } from "../auth/factor-model.ts";
+import type { Challenge } from "../auth/factors/model.ts";
 import type { Api } from "./routes.ts";
 
 /** An error response of the API, thrown by the typed client. */
@@ -18,20 +18,29 @@ export class ApiError extends Error {
   readonly secondFactor: Challenge | undefined;
 
   constructor(response: Response, body: unknown) {
-    const { message, code, request_id, errors, second_factor }: ErrorBody = Object(body);
+    const { message, code, request_id, errors, second_factor } = isErrorBody(body) ? body : {};
     const retryAfter = response.headers.get("Retry-After");
-    super(typeof message === "string" ? message : `The API answered ${response.status}.`);
+    super(typeof message === "string" ? message : `The API returned status ${response.status}.`);
     this.status = response.status;
     this.code = typeof code === "string" ? code : "unknown";
     this.requestId = typeof request_id === "string" ? request_id : "";
-    this.errors = { ...Object(errors) };
+    this.errors = { ...errors };
     this.retryAfterS = retryAfter === null ? undefined : Number(retryAfter);
     this.secondFactor = second_factor;
   }
 }
 
-interface ErrorBody extends Partial<Record<string, unknown>> {
+/** The body of an error response. A response that did not come from the API may lack all fields. */
+interface ErrorBody {
+  readonly message?: unknown;
+  readonly code?: unknown;
+  readonly request_id?: unknown;
+  readonly errors?: Readonly<Record<string, readonly string[]>>;
   readonly second_factor?: Challenge;
+}
+
+function isErrorBody(body: unknown): body is ErrorBody {
+  return typeof body === "object" && body !== null;
 }
 
 interface ApiClientOptions {
@@ -71,13 +80,13 @@ export function createApiClient(options: ApiClientOptions) {
  * body.
  */
 function onRequest(_path: string, { method, headers }: RequestInit): void {
-  if (method === "GET") Reflect.deleteProperty(Object(headers), "content-type");
+  if (method === "GET" && headers !== undefined) Reflect.deleteProperty(headers, "content-type");
 }
 
 export type ApiClient = ReturnType<typeof createApiClient>;
 
 /** Result of a call through the client library treaty. It has no response if the server could not be reached. */
-type Called<T> =
+type CallResult<T> =
   | { readonly data: T; readonly error: null; readonly response: Response | undefined }
   | {
       readonly data: null;
@@ -89,7 +98,7 @@ type Called<T> =
  * Returns the data of a successful API call. Throws an ApiError for an error response, and the error of `fetch` if
  * there was no response.
  */
-export async function answerOf<T>(call: Promise<Called<T>>): Promise<T> {
+export async function answerOf<T>(call: Promise<CallResult<T>>): Promise<T> {
   const { data, error, response } = await call;
   if (error === null) return data;
   throw response === undefined ? error.value : new ApiError(response, error.value);

@@ -1,13 +1,13 @@
 import { join } from "../http/join.ts";
 import type { Db } from "../../db/client.ts";
-import type { CountSignIn } from "../auth/actions/log-in.ts";
-import type { KeyRing } from "../auth/key-ring.ts";
-import { FailureAudit } from "../auth/audit-failures.ts";
+import type { CountSignIn } from "../auth/sign-in/log-in.ts";
+import type { KeyRing } from "../auth/keys/key-ring.ts";
+import { FailureAudit } from "../audit/failures.ts";
 import { adminRoutes } from "../tenants/routes.ts";
 import { alertRoutes } from "../webhooks/routes/alerts.ts";
-import { createKeyedRequests } from "../auth/actions/keyed-requests.ts";
-import { createAuthenticator } from "../auth/actions/authenticate.ts";
-import { createCodeMac } from "../auth/code-mac.ts";
+import { createKeyedRequests } from "../auth/keyed-requests.ts";
+import { createAuthenticator } from "../auth/access/authenticate.ts";
+import { createCodeMac } from "../auth/passwords/codes.ts";
 import { authRoutes } from "../auth/routes.ts";
 import { checks } from "../http/checks.ts";
 import { intakeRoutes } from "../intake/routes.ts";
@@ -25,7 +25,7 @@ import type { Config } from "../lib/config.ts";
 import type { Log } from "../lib/log.ts";
 import type { TxtLookup } from "../lib/name-resolver.ts";
 import type { Passwords } from "../lib/password.ts";
-import type { SecretBox } from "../lib/secret-box.ts";
+import type { SecretBox } from "../lib/secrets.ts";
 import type { WriterPool } from "../outbox/writer-pool.ts";
 import type { RequestTraces } from "../outbox/request-traces.ts";
 import type { Waker } from "../outbox/schedule.ts";
@@ -45,7 +45,7 @@ export interface ApiDeps {
   readonly lookupTxt?: TxtLookup;
   /** Counts sign-ins; absent if metrics are off. */
   readonly countSignIn?: CountSignIn;
-  /** The counters of refused requests, which write their counts at the end; the API has its own if absent. */
+  /** Audits refused requests. The process writes its last counts when it stops. If absent, the API creates its own. */
   readonly failures?: FailureAudit;
   /** Tracing of requests; absent if tracing is off. */
   readonly traces?: RequestTraces | undefined;

@@ -1,5 +1,5 @@
 import { addMs } from "../lib/clock.ts";
-import type { CodeType } from "./password-model.ts";
+import type { CodeType } from "./passwords/model.ts";
 
 /** Number of wrong passwords in a row that lock sign-in (contract 4.8). */
 export const WRONG_ATTEMPTS_TO_LOCK = 5;
@@ -20,15 +20,15 @@ export interface SignInLock {
 }
 
 /**
- * The effect of a wrong password. It is not counted while sign-in is locked. Otherwise it is counted, and the fifth
+ * The result of a wrong password. It is not counted while sign-in is locked. Otherwise it is counted, and the fifth
  * wrong password locks sign-in.
  */
 type WrongAttempt = { kind: "locked"; until: Date } | { kind: "counted"; lock: SignInLock };
 
 /**
- * Computes the effect of one wrong password (contract 4.8). Production runs `settleWrongAttempt` in
- * queries/sign-in.ts instead, because one SQL statement must serialise parallel attempts. This function is the
- * readable form of that rule, and tests/integration/auth/lock.test.ts checks that both agree.
+ * Decides what one wrong password does to the sign-in lock (contract 4.8). Production runs `settleWrongAttempt` in
+ * sign-in/queries.ts instead, because one SQL statement must serialise parallel sign-ins. This function is the readable
+ * form of that rule, and tests/integration/auth/lock.test.ts checks that both agree.
  */
 export function decideWrongAttempt(
   lock: SignInLock | undefined,
@@ -68,15 +68,15 @@ function isForgotten(lock: SignInLock, now: Date): boolean {
   return addMs(lock.lastFailureAt, FORGET_FAILURES_AFTER_MS) <= now;
 }
 
-/** Number of codes that one budget allows in any 24 h (contract 4.14). */
+/** Number of codes that one budget of `codeBudget` allows within 24 h (contract 4.14). */
 export const CODES_PER_DAY = 10;
 /**
- * Numbers of wrong codes allowed in any 24 h: for one email from all networks, and for one email from one network
- * address (contract 4.14). The second limit is lower, so that a stranger cannot use up all attempts of a user.
+ * Numbers of wrong codes that are allowed within 24 h (contract 4.14): for one email from all networks, and for one
+ * email from one network. The second limit is lower, so that a stranger cannot use up all tries of a user.
  */
 const WRONG_CODES_PER_DAY = 50;
 const WRONG_CODES_PER_ADDRESS = 20;
-/** Number of attempts allowed for each code (contract 4.14). */
+/** Number of tries allowed for each code (contract 4.14). */
 export const TRIES_PER_CODE = 5;
 export const CODE_LIMITS_WINDOW_MS = 24 * 60 * 60 * 1000;
 
@@ -92,23 +92,26 @@ export function codeBudget(
   return isKnownAddress ? `${type} known` : type;
 }
 
-/** The largest number of mails in any period of this length. */
+/** A limit of mails: at most `most` of them within any period of `periodMs`. */
 interface MailLimit {
   readonly most: number;
   readonly periodMs: number;
 }
 
-/** Limits of the mails that users make us send to one address: invitations, and requests to confirm (contract 4.22). */
+/**
+ * Limits of the mails to one address that other users cause: invitations, and mails that ask to confirm the address
+ * (contract 4.22).
+ */
 export const MAILS_TO_ADDRESS: readonly MailLimit[] = [
   { most: 3, periodMs: 60_000 },
   { most: 10, periodMs: CODE_LIMITS_WINDOW_MS },
 ];
-/** Limit of the invitations that the people of a partner send (contract 4.22). */
+/** Limit of the invitations that the users of a partner send together (contract 4.22). */
 export const INVITATIONS_OF_PARTNER: readonly MailLimit[] = [{ most: 100, periodMs: 3_600_000 }];
-/** Number of open invitations that the people of a partner may have sent (contract 4.22). */
+/** Number of invitations of a partner's users that may be open at the same time (contract 4.22). */
 export const OPEN_INVITATIONS = 200;
 
-/** Returns the instant from which the limits allow another mail, or undefined if they allow it now. */
+/** Returns the instant from which the limits allow another mail; undefined if they allow one now. */
 export function nextMailAt(
   sentAt: readonly Date[],
   limits: readonly MailLimit[],
@@ -123,7 +126,7 @@ export function nextMailAt(
   return waits.toSorted((a, b) => b.getTime() - a.getTime())[0];
 }
 
-/** Instants at which codes were issued for one email, and at which wrong codes were entered. */
+/** Instants at which codes were issued for one email, and at which wrong codes were entered for it. */
 export interface CodeLimits {
   readonly issuedAt: readonly Date[];
   readonly wrongAt: readonly Date[];
@@ -150,8 +153,8 @@ export function hasCodesLeft({ issuedAt }: Pick<CodeLimits, "issuedAt">, now: Da
 }
 
 /**
- * Returns whether a new code must wait for the cooldown, because another code was issued to the email recently. Codes
- * for any purpose count, whether used or not (contract 4).
+ * Returns whether a new code must wait, because another code was issued to the email within `cooldownS`. Codes for any
+ * purpose count, whether used or not (contract 4).
  */
 export function isCoolingDown({ issuedAt }: CodeLimits, now: Date, cooldownS: number): boolean {
   return issuedAt.some((at) => addMs(at, cooldownS * 1000) > now);
@@ -251,7 +254,7 @@ export function secondsToRefresh(
   return (addMs(signedInAt, maxDays * DAY_MS).getTime() - now.getTime()) / 1000;
 }
 
-/** Returns the scopes that a holder of `scopes` has whose client or service has the scopes `ceiling` now. */
+/** Returns those of a token's scopes that its client or service still has (`ceiling`). */
 export function withinCeiling(
   scopes: readonly string[],
   ceiling: readonly string[] = ["*"],

@@ -6,23 +6,24 @@ import { normalPassword } from "../lib/password.ts";
 /** Allowed lengths of a new password, in characters (contract 4.17). Sign-in has the same upper limit. */
 export const PASSWORD_LENGTH = { min: 8, max: 128 } as const;
 
-/** The most characters that NFC makes one of. */
-const COMPOSED = 4;
+/** The largest number of typed characters that NFC composes into one. */
+const COMPOSED_CHARS = 4;
 
 /**
- * Declares the schema of a password, whose characters are counted in NFC: keyboards that send an accent by itself, or a
- * Hangul syllable in parts, type more of them.
+ * Declares the schema of a password. Its length is counted after NFC normalisation, because some keyboards send an
+ * accent as a character of its own, or a Hangul syllable in parts.
  */
 function passwordText(min: number, explain: string): TString {
   const { max } = PASSWORD_LENGTH;
   const format = `password of ${min}`;
   FormatRegistry.Set(format, (text) => {
     const { length } = Array.from(normalPassword(text));
-    // NFC makes two characters of a few, and earlier versions counted what was typed.
+    // NFC turns a few single characters into two, and earlier versions counted the characters as typed. So the smaller
+    // of the two counts must be within the maximum.
     return length >= min && Math.min(length, Array.from(text).length) <= max;
   });
-  const typed = storableText([min, COMPOSED * max], explain);
-  // The OpenAPI description has the length in NFC, and leaves out the format, which no client knows.
+  const typed = storableText([min, COMPOSED_CHARS * max], explain);
+  // The OpenAPI description contains the length after NFC, and omits the format, which clients do not know.
   return {
     ...typed,
     format,
@@ -69,8 +70,8 @@ export const presentedPassword = passwordText(
 );
 
 /**
- * Body of `POST /login`. It ignores unknown fields, unlike every other body (contract 2.7). `additionalProperties:
- * true` is needed, because Elysia closes every other object.
+ * Body of `POST /login`. It ignores unknown fields, unlike every other body (contract 2.7). It needs
+ * `additionalProperties: true`, because Elysia rejects unknown fields of every object schema without this option.
  */
 export const loginBody = Type.Object(
   {

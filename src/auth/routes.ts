@@ -5,32 +5,30 @@ import { BASE_PATH } from "../http/access.ts";
 import type { Checks } from "../http/checks.ts";
 import { errorResponse } from "../http/errors.ts";
 import type { Config } from "../lib/config.ts";
-import { discover, logIn, type LogInDeps } from "./actions/log-in.ts";
-import { logOut, revokeOwnToken, verifyToken } from "./actions/sessions.ts";
-import { anyUser } from "./guard.ts";
-import { rememberBrowser } from "./known-browser.ts";
+import { discover, logIn, type LogInDeps, rememberBrowser } from "./sign-in/log-in.ts";
+import { logOut, revokeOwnToken, verifyToken } from "./sign-in/sessions.ts";
+import { anyUser } from "./access/guard.ts";
 import { loginAnswer, loginBody, messageAnswer, verifyTokenAnswer } from "./model.ts";
-import { discoverAnswer, discoverBody } from "./password-model.ts";
-import { type PasswordRouteDeps, passwordRoutes } from "./routes/passwords.ts";
-import { type PersonalTokenRouteDeps, personalTokenRoutes } from "./routes/personal-tokens.ts";
-import { type SecondFactorRouteDeps, secondFactorRoutes } from "./routes/second-factors.ts";
-import { impersonationRoute, type SessionRouteDeps, sessionRoutes } from "./routes/sessions.ts";
+import { discoverAnswer, discoverBody } from "./passwords/model.ts";
+import { type PasswordRouteDeps, passwordRoutes } from "./passwords/routes.ts";
+import { type PersonalTokenRouteDeps, personalTokenRoutes } from "./tokens/routes.ts";
+import { type SecondFactorRouteDeps, secondFactorRoutes } from "./factors/routes.ts";
+import { impersonationRoute, type SessionRouteDeps, sessionRoutes } from "./sign-in/routes.ts";
 
 interface SignInRouteDeps extends LogInDeps {
   readonly checks: Checks;
   readonly config: LogInDeps["config"] & Pick<Config, "serverRoot">;
 }
 
-const LOGOUT = "/logout";
-const REVOKING_TOKEN = "/sso/revoking-token";
+const LOGOUT_PATH = "/logout";
+const REVOKING_TOKEN_PATH = "/sso/revoking-token";
 /** The GET routes that end a token. They must not accept HEAD, because clients expect HEAD to have no effect. */
-export const SIGN_OUT_PATHS = [`${BASE_PATH}${LOGOUT}`, `${BASE_PATH}${REVOKING_TOKEN}`] as const;
+export const SIGN_OUT_PATHS = [
+  `${BASE_PATH}${LOGOUT_PATH}`,
+  `${BASE_PATH}${REVOKING_TOKEN_PATH}`,
+] as const;
 
-/** Defines the routes of sign-in, sign-out and token verification (contract 4.6). */
-function signInRoutes(deps: SignInRouteDeps) {
-  return join(signInStartRoutes(deps), signOutRoutes(deps));
-}
-
+/** Defines the routes with which a sign-in starts (contract 4.6). */
 function signInStartRoutes(deps: SignInRouteDeps) {
   return new Elysia({ prefix: BASE_PATH, tags: ["Sign-in"] })
     .use(deps.checks)
@@ -43,8 +41,7 @@ function signInStartRoutes(deps: SignInRouteDeps) {
         return answer;
       },
       {
-        public: true,
-        signIn: true,
+        public: { isSignIn: true },
         body: loginBody,
         response: {
           200: loginAnswer,
@@ -56,7 +53,7 @@ function signInStartRoutes(deps: SignInRouteDeps) {
           operationId: "signIn",
           summary: "Sign in with email and password",
           description:
-            "Returns a token for one day. Five wrong passwords lock the email for a while.",
+            "Returns a token for one day. Five wrong passwords temporarily lock the email.",
         },
       },
     )
@@ -66,7 +63,7 @@ function signInStartRoutes(deps: SignInRouteDeps) {
       response: { 200: discoverAnswer },
       detail: {
         operationId: "discoverSignIn",
-        summary: "Tell how the addresses of an email domain sign in",
+        summary: "Show the sign-in methods of an email domain",
         description: "Depends on the domain only, and does not reveal whether the user exists.",
       },
     })
@@ -75,8 +72,8 @@ function signInStartRoutes(deps: SignInRouteDeps) {
       response: { 200: verifyTokenAnswer },
       detail: {
         operationId: "verifyToken",
-        summary: "Show whom the token speaks for",
-        description: "Shows current data, not that of the time of issue.",
+        summary: "Show the user and company of the token",
+        description: "Returns current data, not the data at the time of issue.",
       },
     });
 }
@@ -85,7 +82,7 @@ function signOutRoutes(deps: SignInRouteDeps) {
   return new Elysia({ prefix: BASE_PATH, tags: ["Sign-in"] })
     .use(deps.checks)
     .get(
-      LOGOUT,
+      LOGOUT_PATH,
       async ({ principal, requestContext }) => {
         await logOut(deps, { principal, requestContext });
         return { message: "You are signed out." };
@@ -95,14 +92,14 @@ function signOutRoutes(deps: SignInRouteDeps) {
         response: { 200: messageAnswer },
         detail: {
           operationId: "signOut",
-          summary: "End the sign-in with all its tokens",
+          summary: "Sign out and revoke all tokens of the sign-in",
           description:
-            "Ends the token, its refresh tokens and every access token of the same sign-in; a personal access token ends alone.",
+            "Revokes the token and all access and refresh tokens of the same sign-in. For a personal access token, revokes only this token.",
         },
       },
     )
     .get(
-      REVOKING_TOKEN,
+      REVOKING_TOKEN_PATH,
       async ({ principal, requestContext }) => {
         await revokeOwnToken(deps, { principal, requestContext });
         return { message: "The token is revoked." };
@@ -112,8 +109,8 @@ function signOutRoutes(deps: SignInRouteDeps) {
         response: { 200: messageAnswer },
         detail: {
           operationId: "revokeToken",
-          summary: "Revoke the token that is sent, and its sign-in",
-          description: "Same as `/logout`; for every user.",
+          summary: "Revoke the token of the request and its sign-in",
+          description: "Same as `/logout`, for every user.",
         },
       },
     );
@@ -135,7 +132,8 @@ interface AuthRouteDeps
 /** Defines all routes of sign-in, tokens and passwords (contract 4). */
 export function authRoutes(deps: AuthRouteDeps) {
   return join(
-    signInRoutes(deps),
+    signInStartRoutes(deps),
+    signOutRoutes(deps),
     passwordRoutes(deps),
     secondFactorRoutes(deps),
     personalTokenRoutes(deps),

@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
 
+import { addMs, isoInstant, parseInstant } from "../lib/clock.ts";
 import { type CommandContext, usage } from "./context.ts";
 import { Server, serverOf } from "./server.ts";
 
@@ -19,27 +20,27 @@ export interface ParsedArgs {
 
 export interface Command {
   readonly name: string;
-  /** The operands after the command's name, as the usage line shows them. */
+  /** The arguments after the command's name, as the usage line shows them. */
   readonly words: string;
   readonly summary: string;
   /** Further help text, printed below the summary. */
   readonly more?: string;
   readonly flags: Flags;
-  /** The smallest and largest number of operands that the command accepts. */
+  /** The smallest and largest number of arguments that the command accepts. */
   readonly wordCount: readonly [least: number, most: number];
   run(context: CommandContext, given: ParsedArgs): Promise<number>;
 }
 
 export const COMMON = {
-  server: { type: "string", help: "the address of the server, or REVIEWRELAY_SERVER" },
+  server: { type: "string", help: "address of the server; default: REVIEWRELAY_SERVER" },
   json: { type: "boolean", help: "print the result as JSON" },
-  help: { type: "boolean", help: "show this text" },
+  help: { type: "boolean", help: "show this help" },
 } as const satisfies Flags;
 
 export const WEBHOOK = {
   webhook: {
     type: "string",
-    help: "the subscription's id; default: your only one, or the immediate one",
+    help: "id of the subscription; default: your only one, or the immediate one",
   },
 } as const satisfies Flags;
 
@@ -102,4 +103,31 @@ export function table(rows: readonly (readonly string[])[]): string {
         .trimEnd(),
     )
     .join("\n");
+}
+
+const UNIT_MS: Readonly<Record<string, number>> = {
+  s: 1_000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+};
+
+export const AGO = "2026-06-01T12:00:00Z, or 30s, 90m, 2h, 7d ago";
+
+/**
+ * Converts the value of a flag to an instant. An ISO instant is returned unchanged; an age such as `2h` is subtracted
+ * from the current time. Throws for other text.
+ */
+export function instant(
+  { clock }: CommandContext,
+  given: ParsedArgs,
+  flag: "since" | "until",
+): string | undefined {
+  const text = given.text(flag);
+  const [, count, unit = ""] = /^(\d{1,4})([smhd])$/.exec(text ?? "") ?? [];
+  if (count !== undefined)
+    return isoInstant(addMs(clock.now(), -Number(count) * (UNIT_MS[unit] ?? 0)));
+  if (text !== undefined && parseInstant(text) === undefined)
+    throw usage(`--${flag} ${text} is not a valid time. Use ${AGO}.`);
+  return text;
 }

@@ -13,17 +13,14 @@ export interface CommandContext {
   readonly signal: AbortSignal;
 }
 
-/**
- * Removes environment variables with an empty value, because shells and compose files use an empty value to leave a
- * setting out.
- */
+/** Removes environment variables with an empty value, because shells and compose files omit a setting in this way. */
 export function withoutEmpty(env: CommandContext["env"]): CommandContext["env"] {
   return Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ""));
 }
 
 /**
- * Escapes control characters and those that reverse the direction of text, so that a name from the server cannot rewrite
- * the terminal. Lines and tabs stay.
+ * Escapes control characters and characters that reverse the direction of text, so that a name from the server cannot
+ * change the output of the terminal. Line breaks and tabs are kept.
  */
 export function printable(text: string): string {
   return text.replaceAll(
@@ -38,7 +35,7 @@ export async function readAll(stream: AsyncIterable<Uint8Array>): Promise<Buffer
   return Buffer.concat(chunks);
 }
 
-/** Exit statuses of the command; those above 1 are from sysexits.h. */
+/** Exit statuses of the program. Those above 1 come from sysexits.h. */
 export const EXIT = { ok: 0, failed: 1, usage: 64, unavailable: 69, signedOut: 77 } as const;
 
 /** An error that ends the command with a message for people and an exit status for scripts. */
@@ -59,5 +56,7 @@ export function usage(message: string): Failure {
 /** Returns the text if it is a ULID; throws a usage failure otherwise. */
 export function ulid(text: string): string {
   if (/^[0-7][0-9A-HJKMNP-TV-Z]{25}$/.test(text)) return text;
-  throw usage(`${text} is not an id: an id has 26 characters, such as 01JWNB9PR0ZV8X2D3F4G5H6J00.`);
+  throw usage(
+    `${text} is not a valid id. An id has 26 characters, such as 01JWNB9PR0ZV8X2D3F4G5H6J00.`,
+  );
 }

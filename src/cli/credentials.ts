@@ -11,10 +11,11 @@ import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 
 import type { Clock } from "../lib/clock.ts";
+import { fieldsOf } from "../lib/fields.ts";
 import { EXIT, Failure, type CommandContext } from "./context.ts";
 
 const LOCK_POLL_MS = 20;
-/** Age in ms from which a lock file counts as left behind by a command that crashed. */
+/** Age in ms from which a lock file is considered to be left over from a crashed command. */
 const LOCK_STALE_MS = 30_000;
 
 export interface Credentials {
@@ -33,7 +34,7 @@ interface CredentialsFile {
 
 type Env = CommandContext["env"];
 
-/** Returns the path of the credentials file in the user's settings folder. Only its user may read the file. */
+/** Returns the path of the credentials file in the user's configuration folder. Only the user may read the file. */
 export function credentialsFile(env: Env): string {
   const home = env["HOME"] ?? env["USERPROFILE"] ?? homedir();
   const folder = env["XDG_CONFIG_HOME"] ?? env["APPDATA"] ?? join(home, ".config");
@@ -60,8 +61,9 @@ export function deleteCredentials(env: Env, server: string): void {
 }
 
 /**
- * Runs `work` while no other command of this user renews a token: a refresh token works only once, and its second use
- * ends the sign-in (RFC 9700, 4.14.2). Throws if the lock file cannot be created, for example in a read-only folder.
+ * Runs `work` under a lock, so that no other command of this user renews a token at the same time. A refresh token is
+ * valid once, and its second use ends the sign-in (RFC 9700, 4.14.2). Throws if the lock file cannot be created, for
+ * example in a read-only folder.
  */
 export async function withCredentialsLock<T>(
   env: Env,
@@ -69,7 +71,7 @@ export async function withCredentialsLock<T>(
   work: () => Promise<T>,
 ): Promise<T> {
   const lock = `${credentialsFile(env)}.lock`;
-  while (!takeLock(lock, clock)) await clock.sleep(LOCK_POLL_MS);
+  while (!acquireLock(lock, clock)) await clock.sleep(LOCK_POLL_MS);
   try {
     return await work();
   } finally {
@@ -78,14 +80,14 @@ export async function withCredentialsLock<T>(
 }
 
 /** Creates the lock file of the credentials; returns false if another command holds the lock. */
-function takeLock(lock: string, clock: Clock): boolean {
+function acquireLock(lock: string, clock: Clock): boolean {
   try {
     writeFileSync(lock, String(process.pid), { flag: "wx", mode: 0o600 });
     return true;
   } catch (error) {
-    const { code = "unknown" } = Object(error);
+    const { code = "unknown" } = fieldsOf(error);
     if (code !== "EEXIST")
-      throw new Failure(EXIT.failed, `The file ${lock} cannot be made (${code}).`, {
+      throw new Failure(EXIT.failed, `The file ${lock} cannot be created (${String(code)}).`, {
         cause: error,
       });
   }

@@ -5,14 +5,14 @@ import type { AttemptObject, DeliveryObject } from "../webhooks/delivery-model.t
 import type { SubscriptionWithSecret } from "../webhooks/model.ts";
 import { connect, show, table, WEBHOOK, type Command, type ParsedArgs } from "./command.ts";
 import { EXIT, Failure, type CommandContext, ulid, usage } from "./context.ts";
-import { AGO, instant } from "./instant.ts";
+import { AGO, instant } from "./command.ts";
 import { chooseSubscription, listSubscriptions, failureOf, type Server } from "./server.ts";
 
 /**
  * HTTP status of a request to create a subscription if the partner already has an immediate subscription
  * (contract 6.2).
  */
-const TAKEN = 409;
+const SLOT_TAKEN = 409;
 
 export const webhooks: Command = {
   name: "webhooks",
@@ -29,7 +29,7 @@ export const webhooks: Command = {
       one.webhook_url,
       one.label,
     ]);
-    show(context, given, all, rows.length === 0 ? "There are no subscriptions yet." : table(rows));
+    show(context, given, all, rows.length === 0 ? "You have no subscriptions." : table(rows));
     return EXIT.ok;
   },
 };
@@ -37,10 +37,12 @@ export const webhooks: Command = {
 export const subscribe: Command = {
   name: "subscribe",
   words: "URL",
-  summary: "create a subscription for all events at an https address, and show its secret",
-  more: `The secret is printed to the terminal: store it where your receiver reads it. Filters, minimal bodies and batches are
-set on the dashboard or through the API.`,
-  flags: { label: { type: "string", help: "a name for people; default: the address's host" } },
+  summary: "create a subscription for all events at an https URL, and show its secret",
+  more: `The secret is printed to the terminal: store it where your receiver reads it. To set filters, minimal bodies or
+batches, use the dashboard or the API.`,
+  flags: {
+    label: { type: "string", help: "name of the subscription; default: the host of the URL" },
+  },
   wordCount: [1, 1],
   async run(context, given) {
     const [url = ""] = given.words;
@@ -50,14 +52,14 @@ set on the dashboard or through the API.`,
       method: "POST",
       body: { label, webhook_url: url, delivery_kind: "immediate" },
     });
-    if (response.status === TAKEN)
+    if (response.status === SLOT_TAKEN)
       throw new Failure(
         EXIT.failed,
-        `You have an immediate subscription already (reviewrelay webhooks shows it): change or delete it at ${server.root}/dashboard.`,
+        `You already have an immediate subscription (see reviewrelay webhooks). Change or delete it at ${server.root}/dashboard.`,
       );
     if (!response.ok) throw await failureOf(response);
     const made: Static<typeof SubscriptionWithSecret> = JSON.parse(await response.text());
-    show(context, given, made, `Subscribed, ${made.id}. Its secret:\n${made.secret}`);
+    show(context, given, made, `Created subscription ${made.id}. Its secret:\n${made.secret}`);
     return EXIT.ok;
   },
 };
@@ -65,7 +67,7 @@ set on the dashboard or through the API.`,
 export const trigger: Command = {
   name: "trigger",
   words: "[EVENT]",
-  summary: "send a signed test of an event, webhook.test if none is named",
+  summary: "send a signed test event; default: webhook.test",
   flags: WEBHOOK,
   wordCount: [0, 1],
   async run(context, given) {
@@ -76,7 +78,12 @@ export const trigger: Command = {
       ...(event !== undefined && { body: { event } }),
     });
     const { event_id: id } = answer;
-    show(context, given, answer, `Queued ${id}. See the result with: reviewrelay deliveries ${id}`);
+    show(
+      context,
+      given,
+      answer,
+      `Queued ${id}. To see the result, run: reviewrelay deliveries ${id}`,
+    );
     return EXIT.ok;
   },
 };
@@ -84,7 +91,7 @@ export const trigger: Command = {
 export const deliveries: Command = {
   name: "deliveries",
   words: "[EVENT_ID]",
-  summary: "list attempts, newest first, or show one event with its body",
+  summary: "list attempts, newest first, or show one delivery with its body",
   flags: {
     ...WEBHOOK,
     event: { type: "string", help: "only attempts of this event" },
@@ -114,7 +121,7 @@ export const deliveries: Command = {
     const list = `${path}/deliveries?${query.toString()}`;
     const { data } = await server.ask<{ data: Attempt[] }>(list);
     const rows = data.map(attemptRow);
-    show(context, given, data, rows.length === 0 ? "There are no attempts." : table(rows));
+    show(context, given, data, rows.length === 0 ? "No attempts found." : table(rows));
     return EXIT.ok;
   },
 };
@@ -138,7 +145,7 @@ export const redeliver: Command = {
 export const recover: Command = {
   name: "recover",
   words: "--since INSTANT [--until INSTANT]",
-  summary: "resend all undelivered events of a period, in order",
+  summary: "resend all undelivered events in a period, in order",
   flags: {
     ...WEBHOOK,
     since: { type: "string", help: AGO },
@@ -149,8 +156,9 @@ export const recover: Command = {
     const since = instant(context, given, "since");
     const until = instant(context, given, "until");
     const from = parseInstant(since);
-    if (from === undefined) throw usage("Give the beginning: --since 2h, or an instant.");
-    if (from >= context.clock.now()) throw usage(`--since ${since} does not lie in the past.`);
+    if (from === undefined)
+      throw usage("Give the start of the period: --since 2h, or a date and time.");
+    if (from >= context.clock.now()) throw usage(`--since ${since} must be in the past.`);
     const { server, path } = await subscriptionOf(context, given);
     const body = { since, ...(until !== undefined && { until }) };
     let total = 0;

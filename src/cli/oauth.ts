@@ -3,8 +3,8 @@ import type { Credentials } from "./credentials.ts";
 import type { Clock } from "../lib/clock.ts";
 
 /**
- * The public OAuth client of this command, which the setup of every server registers
- * (src/operate/setup/command-client.ts). It must ask users for their consent.
+ * The public OAuth client of this program. The setup of every server registers it
+ * (src/operate/setup/apply.ts). It must ask users for their consent.
  */
 export const COMMAND_CLIENT = {
   clientId: "6c1f3c52-7d0e-4a53-9d0b-52e1a7c0de01",
@@ -33,7 +33,7 @@ export async function redeem(
   if (!response.ok)
     throw new Failure(
       EXIT.signedOut,
-      `The sign-in was refused: ${String(answer.error_description ?? answer.error ?? response.status)}`,
+      `The sign-in was rejected: ${String(answer.error_description ?? answer.error ?? response.status)}`,
     );
   return {
     accessToken: answer.access_token ?? "",
@@ -44,7 +44,8 @@ export async function redeem(
 }
 
 /**
- * Revokes the refresh token at the server, which ends the whole sign-in. A token that was revoked before is no error.
+ * Revokes the refresh token at the server, which ends the whole sign-in. A token that is already revoked is not an
+ * error.
  */
 export async function revoke(server: string, credentials: Credentials): Promise<void> {
   const { clientId = "", refreshToken } = credentials;
@@ -67,13 +68,17 @@ async function post(server: string, path: string, fields: Readonly<Record<string
  */
 export async function objectOf<T>(response: Response): Promise<Partial<T>> {
   try {
-    const answer: Partial<T> = Object(JSON.parse(await response.text()));
-    return answer;
+    const answer: Partial<T> | null = JSON.parse(await response.text());
+    return answer ?? {};
   } catch {
     return {};
   }
 }
 
 export function unreachable(server: string, cause: unknown): Failure {
-  return new Failure(EXIT.unavailable, `The server at ${server} cannot be reached.`, { cause });
+  return new Failure(
+    EXIT.unavailable,
+    `The server at ${server} cannot be reached. Check the address and your network.`,
+    { cause },
+  );
 }

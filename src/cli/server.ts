@@ -15,7 +15,7 @@ import { EXIT, Failure, type CommandContext, ulid, usage } from "./context.ts";
 const BASE_PATH = "/api/v1";
 /** Remaining lifetime in ms below which an access token is renewed before a request. */
 const RENEW_BEFORE_MS = 60_000;
-const LOOPBACK = new Set(["127.0.0.1", "[::1]", "localhost"]);
+const LOOPBACK_HOSTS = new Set(["127.0.0.1", "[::1]", "localhost"]);
 
 export interface ApiRequest {
   readonly method?: string;
@@ -27,16 +27,21 @@ export interface ApiRequest {
 }
 
 /**
- * Returns the origin of the API server: that of the flag, else of the environment variable, else of the last sign-in.
+ * Returns the origin of the API server: from the flag, else from the environment variable, else from the last sign-in.
  */
 export function serverOf(env: CommandContext["env"], named: string | undefined): string {
   const given = named ?? env["REVIEWRELAY_SERVER"] ?? savedServer(env);
   if (given === undefined)
-    throw usage("Name the server: --server https://… or the variable REVIEWRELAY_SERVER.");
-  if (!URL.canParse(given)) throw usage(`${given} is not the address of a server.`);
+    throw usage("Set the server with --server https://… or the variable REVIEWRELAY_SERVER.");
+  if (!URL.canParse(given))
+    throw usage(
+      `${given} is not the address of a server. Use an origin such as https://reviews.example.`,
+    );
   const { origin, protocol, hostname } = new URL(given);
-  if (protocol !== "https:" && !(protocol === "http:" && LOOPBACK.has(hostname)))
-    throw usage(`${given} is not https, so a token sent there could be read on its way.`);
+  if (protocol !== "https:" && !(protocol === "http:" && LOOPBACK_HOSTS.has(hostname)))
+    throw usage(
+      `${given} is not https, so others could read a token that is sent there. Use https.`,
+    );
   return origin;
 }
 
@@ -63,7 +68,7 @@ export class Server {
     return answer;
   }
 
-  /** Sends a request and returns any response. After a 401 the token is renewed and the request repeated once. */
+  /** Sends a request and returns any response. After a 401, renews the token and repeats the request once. */
   async send(path: string, request: ApiRequest = {}): Promise<Response> {
     const { token } = request;
     const response = await this.#fetch(path, request, token ?? (await this.#token(false)));
@@ -93,8 +98,8 @@ export class Server {
   }
 
   /**
-   * Returns the token of the environment variable, else the stored token, which is renewed if it expired or was
-   * rejected.
+   * Returns the token from the environment variable, else the stored token. The stored token is renewed if it has
+   * expired or was rejected.
    */
   async #token(wasRejected: boolean): Promise<string> {
     const given = this.#env["REVIEWRELAY_TOKEN"];
@@ -141,16 +146,16 @@ export async function failureOf(response: Response): Promise<Failure> {
   const fields = Object.entries(body.errors ?? {}).map(
     ([field, texts]) => `\n  ${field} ${texts.join("; ")}`,
   );
-  const text = body.message ?? `The server answered ${response.status}.`;
+  const text = body.message ?? `The server returned status ${response.status}.`;
   const id = body.request_id === undefined ? "" : ` (request ${body.request_id})`;
-  // Scripts repeat what is temporary, and this request may have been carried out.
+  // The exit status is not that of a temporary failure, which scripts repeat: the request may have been committed.
   const isUnknown = body.code === "outcome_unknown";
   const status = isUnknown ? EXIT.failed : statusFor(response.status);
   return new Failure(status, `${text}${fields.join("")}${id}`);
 }
 
 /**
- * Returns the exit status for an HTTP status. Temporary errors have a separate exit status, so that scripts can
+ * Returns the exit status for an HTTP status. Temporary failures have an exit status of their own, so that scripts can
  * retry.
  */
 function statusFor(status: number): number {
@@ -166,8 +171,8 @@ export async function listSubscriptions(server: Server): Promise<Subscription[]>
 }
 
 /**
- * Returns the subscription that the flag names, else the partner's only subscription. A partner may have two; in that
- * case the immediate subscription is returned.
+ * Returns the subscription that the flag selects. Without the flag, returns the partner's only subscription, or the
+ * immediate one if there are two.
  */
 export async function chooseSubscription(
   server: Server,
@@ -181,13 +186,13 @@ export async function chooseSubscription(
   if (chosen === undefined)
     throw new Failure(
       EXIT.failed,
-      `There is no subscription yet: create one at ${server.root}/dashboard.`,
+      `You have no subscription. Create one at ${server.root}/dashboard.`,
     );
   return chosen;
 }
 
 /**
- * Returns the current signing secret from the environment variable, else from the API, which audits that the secret
+ * Returns the current signing secret from the environment variable, else from the API. The API audits that the secret
  * was shown.
  */
 export async function secretOf(

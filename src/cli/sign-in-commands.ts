@@ -3,6 +3,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { createServer, type Server as HttpServer } from "node:http";
 
 import type { VerifyTokenAnswer } from "../auth/model.ts";
+import { fieldsOf } from "../lib/fields.ts";
 import { type Command, connect, show } from "./command.ts";
 import {
   type Credentials,
@@ -18,13 +19,14 @@ export const login: Command = {
   name: "login",
   words: "",
   summary: "sign in through the browser, or with a token",
-  more: `The browser asks for your password and your consent. The command then has a token for webhooks only, which is renewed
-automatically for thirty days. It is stored in your settings folder, readable only by you. Without a browser on this
-machine, open the address on another one and paste the address at which it ends up. REVIEWRELAY_TOKEN needs no login.`,
+  more: `The browser asks for your password and your consent. The command receives a token for webhooks only, which is
+renewed automatically for thirty days. It is stored in your settings folder, and only you can read it. If this machine
+has no browser, open the address on another machine and paste the address of the page that it redirects to. With
+REVIEWRELAY_TOKEN you do not need to sign in.`,
   flags: {
-    "with-token": { type: "boolean", help: "store a token from standard input instead" },
-    "no-browser": { type: "boolean", help: "only show the address" },
-    "client-id": { type: "string", help: "a public client of your own, or REVIEWRELAY_CLIENT_ID" },
+    "with-token": { type: "boolean", help: "read a token from standard input and store it" },
+    "no-browser": { type: "boolean", help: "show the address and do not open a browser" },
+    "client-id": { type: "string", help: "your own public client; default: REVIEWRELAY_CLIENT_ID" },
   },
   wordCount: [0, 0],
   async run(context, given) {
@@ -36,7 +38,8 @@ machine, open the address on another one and paste the address at which it ends 
     const credentials = given.is("with-token")
       ? { accessToken: (await readAll(context.stdin)).toString().trim() }
       : await signIn(context, { server: server.root, clientId, opensBrowser });
-    if (credentials.accessToken === "") throw usage("There is no token on standard input.");
+    if (credentials.accessToken === "")
+      throw usage("Standard input contains no token. Pipe the token into the command.");
     const identity = await server.ask<VerifyTokenAnswer>("/verify-token", {
       token: credentials.accessToken,
     });
@@ -111,7 +114,9 @@ async function signIn(context: CommandContext, options: LoginOptions): Promise<C
     await assertIssuer(server);
     await assertKnownClient(address);
     context.say(`Sign in here:\n\n  ${address}\n`);
-    context.say("If that browser is on another machine, paste the address at which it ends up.");
+    context.say(
+      "If that browser is on another machine, paste the address of the page that it redirects to.",
+    );
     if (options.opensBrowser) openBrowser(address);
     const pasted = pastedAddress(context.stdin, redirectUri);
     const code = codeOf(await firstOf(context, [returned, pasted]), { server, state });
@@ -128,7 +133,7 @@ async function signIn(context: CommandContext, options: LoginOptions): Promise<C
   }
 }
 
-/** Starts a local HTTP listener; `returned` resolves with the address to which the browser was redirected. */
+/** Starts a local HTTP server. `returned` resolves with the URL to which the browser was redirected. */
 async function listen(): Promise<{ listener: HttpServer; returned: Promise<URL> }> {
   const listener = createServer();
   const returned = new Promise<URL>((resolve) => {
@@ -136,7 +141,7 @@ async function listen(): Promise<{ listener: HttpServer; returned: Promise<URL> 
       const url = new URL(request.url ?? "/", "http://127.0.0.1");
       const isOurs = request.method === "GET" && url.pathname === PATH;
       response.writeHead(isOurs ? 200 : 404, { "Content-Type": "text/plain; charset=utf-8" });
-      response.end(isOurs ? "Return to the terminal; you may close this window.\n" : "");
+      response.end(isOurs ? "Close this window and return to the terminal.\n" : "");
       if (isOurs) resolve(url);
     });
   });
@@ -145,8 +150,8 @@ async function listen(): Promise<{ listener: HttpServer; returned: Promise<URL> 
 }
 
 /**
- * Checks that the server's OAuth metadata names the server itself as issuer. RFC 8414, 3.3: metadata are valid only
- * for the address at which they are published.
+ * Throws a failure unless the server's OAuth metadata contain the server itself as issuer. Metadata are valid only for
+ * the URL at which they are published (RFC 8414, 3.3).
  */
 async function assertIssuer(server: string): Promise<void> {
   const response = await fetch(`${server}/.well-known/oauth-authorization-server`).catch(
@@ -154,10 +159,10 @@ async function assertIssuer(server: string): Promise<void> {
       throw unreachable(server, error);
     },
   );
-  const { issuer }: Record<string, unknown> = Object(await response.json().catch(() => ({})));
+  const { issuer } = fieldsOf(await response.json().catch(() => ({})));
   if (issuer === server) return;
   const remedy =
-    typeof issuer === "string" ? `it calls itself ${issuer}: use that` : "check the address";
+    typeof issuer === "string" ? `its address is ${issuer}: use that` : "check the address";
   throw new Failure(
     EXIT.failed,
     `${server} is not the address of a ReviewRelay server; ${remedy}.`,
@@ -165,8 +170,8 @@ async function assertIssuer(server: string): Promise<void> {
 }
 
 /**
- * Checks that the server knows the command's OAuth client. Otherwise the browser would show an error while the
- * command waits.
+ * Throws a failure if the server does not know the program's OAuth client. Otherwise the browser would show an error
+ * while the program waits.
  */
 async function assertKnownClient(address: string): Promise<void> {
   const response = await fetch(address, { redirect: "manual" });
@@ -174,8 +179,8 @@ async function assertKnownClient(address: string): Promise<void> {
   if (response.status === 400)
     throw new Failure(
       EXIT.failed,
-      "This server does not know the command as a client. Its operator runs `bun run setup` once; or make a public client " +
-        "with the redirect URI http://127.0.0.1/callback on the dashboard, API Keys, and name it by --client-id.",
+      "This server has no OAuth client for the command. Its operator can create it with `bun run setup`. Or create a public client " +
+        "with the redirect URI http://127.0.0.1/callback on the dashboard under API Keys, and pass its id with --client-id.",
     );
 }
 
@@ -185,7 +190,7 @@ function openBrowser(address: string): void {
     win32: ["rundll32", "url.dll,FileProtocolHandler"],
   };
   const [program, ...args] = programs[process.platform] ?? ["xdg-open"];
-  // Errors of starting the browser are ignored: without a browser the user opens the printed address.
+  // A browser that cannot be started is not an error: the user opens the printed URL.
   execFile(program, [...args, address], () => {});
 }
 
@@ -209,7 +214,10 @@ async function firstOf(
 ): Promise<URL> {
   const done = new AbortController();
   const late = clock.sleep(WAIT_MS, AbortSignal.any([signal, done.signal])).then(() => {
-    throw new Failure(EXIT.signedOut, "The sign-in was not completed.");
+    throw new Failure(
+      EXIT.signedOut,
+      "The sign-in was not completed. Run reviewrelay login again.",
+    );
   });
   return Promise.race([...arrivals, late]).finally(() => done.abort());
 }
@@ -218,12 +226,15 @@ async function firstOf(
 function codeOf(url: URL, { server, state }: { server: string; state: string }): string {
   const given = url.searchParams;
   if (given.get("state") !== state || given.get("iss") !== server)
-    throw new Failure(EXIT.signedOut, "The response belongs to another sign-in: try again.");
+    throw new Failure(
+      EXIT.signedOut,
+      "The response belongs to another sign-in. Run reviewrelay login again.",
+    );
   const code = given.get("code");
   if (code === null)
     throw new Failure(
       EXIT.signedOut,
-      `The sign-in was refused: ${given.get("error_description") ?? given.get("error") ?? "no code"}`,
+      `The sign-in was rejected: ${given.get("error_description") ?? given.get("error") ?? "no code"}`,
     );
   return code;
 }

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 
 import { isSigned } from "../docs/verify/verify.ts";
 import { parseInstant } from "../lib/clock.ts";
+import { fieldsOf } from "../lib/fields.ts";
 import { type Command, connect, show, WEBHOOK } from "./command.ts";
 import { chooseSubscription, secretOf } from "./server.ts";
 import { EXIT, Failure, readAll, type CommandContext, usage } from "./context.ts";
@@ -11,19 +12,24 @@ const MAX_AGE_S = 31_536_000;
 export const verify: Command = {
   name: "verify",
   words: "--signature sha256=… [FILE]",
-  summary: "check a signature over a body, from a file or standard input",
-  more: `The secret comes from WEBHOOK_SECRET, or else from the API, which audits that. Exit status 0: valid, 1: not.`,
+  summary: "verify the signature of a body from a file or standard input",
+  more: `The secret is read from WEBHOOK_SECRET or, if it is not set, from the API, which records this in the audit log.
+Exit status 0: valid, 1: invalid.`,
   flags: {
     ...WEBHOOK,
     signature: { type: "string", help: "the header X-SVC-Signature" },
     previous: { type: "string", help: "the header X-SVC-Signature-Previous, if there is one" },
-    "max-age": { type: "string", help: "refuse a body whose delivered_at is older, in seconds" },
+    "max-age": {
+      type: "string",
+      help: "reject a body with a delivered_at older than this, in seconds",
+    },
   },
   wordCount: [0, 1],
   async run(context, given) {
     const { env } = context;
     const signature = given.text("signature");
-    if (signature === undefined) throw usage("Give the header: --signature sha256=…");
+    if (signature === undefined)
+      throw usage("Give the value of X-SVC-Signature: --signature sha256=…");
     const maxAgeS = given.number("max-age", [1, MAX_AGE_S]);
     const [file] = given.words;
     const body = file === undefined ? await readAll(context.stdin) : readFile(file);
@@ -34,7 +40,7 @@ export const verify: Command = {
     }
     if (secret.startsWith("whsec_"))
       throw usage(
-        "The secret is in the form of Standard Webhooks. Give the plain one, which is the text of its base64.",
+        "WEBHOOK_SECRET is in the Standard Webhooks format. Set the plain secret, which is the base64-decoded text after whsec_.",
       );
     const verdict = verdictOf(secret, body, [signature, given.text("previous")]);
     const isTooOld = maxAgeS !== undefined && !isRecent(context, body, maxAgeS);
@@ -54,13 +60,13 @@ function readFile(path: string): Buffer {
 }
 
 /**
- * Returns whether the delivery was sent within the maximum age. A body without `delivered_at`, such as a minimal one,
- * counts as too old.
+ * Returns whether the POST was sent within the maximum age. A body without `delivered_at`, such as that of
+ * `payload_mode` minimal, counts as too old.
  */
 function isRecent({ clock }: CommandContext, body: Buffer, maxAgeS: number): boolean {
   try {
-    const sent: Record<string, unknown> = Object(JSON.parse(body.toString()));
-    const at = parseInstant(String(sent["delivered_at"]));
+    const { delivered_at: deliveredAt } = fieldsOf(JSON.parse(body.toString()));
+    const at = parseInstant(String(deliveredAt));
     return at !== undefined && clock.now().getTime() - at.getTime() <= maxAgeS * 1_000;
   } catch {
     return false;
@@ -70,8 +76,8 @@ function isRecent({ clock }: CommandContext, body: Buffer, maxAgeS: number): boo
 export type Verdict = "valid" | "invalid" | "missing";
 
 /**
- * Compares the signatures of a delivery with the secret. During the grace period of a secret rotation a delivery
- * carries two signatures, and either may match.
+ * Compares the signatures of a POST with the secret. During the grace period of a secret rotation a POST carries two
+ * signatures, and either may match.
  */
 export function verdictOf(
   secret: string,
@@ -83,7 +89,7 @@ export function verdictOf(
   return given.some((one) => isSigned(secret, body, one)) ? "valid" : "invalid";
 }
 
-/** Returns the signatures from the headers of a delivery. Header names may be in upper or lower case. */
+/** Returns the signatures from the headers of a POST. Header names may be in upper or lower case. */
 export function signaturesOf(
   headers: Readonly<Record<string, string | string[]>>,
 ): (string | undefined)[] {

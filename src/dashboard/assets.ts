@@ -26,9 +26,9 @@ export interface Built {
 }
 
 const BUILD = join(ROOT, "src/dashboard/build.ts");
-/** The build inside the executable. */
+/** Path of the built dashboard inside the executable. */
 const EXECUTABLE_BUILD = join(ROOT, "dist/dashboard.json");
-const CODINGS = ["br", "gzip", "identity"] as const;
+const CONTENT_CODINGS = ["br", "gzip", "identity"] as const;
 
 /**
  * Returns the built dashboard. If no build of the current sources exists, builds the dashboard
@@ -63,8 +63,8 @@ async function isWritable(folder: string): Promise<boolean> {
 }
 
 /**
- * Runs the build in a separate process with an empty environment, because this process has secrets in its
- * environment.
+ * Runs the build in a separate process with an empty environment, so that the build cannot read the secrets in the
+ * environment of this process.
  */
 async function build(file: string): Promise<void> {
   await promisify(execFile)(process.execPath, [BUILD, file], { cwd: ROOT, env: {} });
@@ -89,7 +89,7 @@ export function writeBuilt({ document, assets }: Built): string {
     document,
     assets: assets.map(({ encodings, ...asset }) => ({
       ...asset,
-      encodings: Object.fromEntries(CODINGS.map((one) => [one, encodings[one].toBase64()])),
+      encodings: Object.fromEntries(CONTENT_CODINGS.map((one) => [one, encodings[one].toBase64()])),
     })),
   });
 }

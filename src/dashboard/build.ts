@@ -13,7 +13,7 @@ import { config } from "./vite.config.ts";
 const DOCUMENT = "index.html";
 const FOLDER = "assets/";
 
-async function built(): Promise<Built> {
+async function buildDashboard(): Promise<Built> {
   const result = await build(config);
   if (!("output" in result)) throw new Error("The dashboard has one build.");
   let document = "";
@@ -40,7 +40,7 @@ const file = process.argv[2] ?? (await fileOfBuild());
 await mkdir(dirname(file), { recursive: true });
 // Renames the finished file, which makes the build atomic: a concurrent reader sees either the complete build
 // or no file.
-await writeFile(`${file}.${process.pid}`, writeBuilt(await built()));
+await writeFile(`${file}.${process.pid}`, writeBuilt(await buildDashboard()));
 await rename(`${file}.${process.pid}`, file);
 // Deletes builds of other sources, which no process reads any more.
 for (const name of await readdir(dirname(file)))

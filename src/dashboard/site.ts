@@ -20,7 +20,7 @@ interface SiteOptions {
   readonly framedBy: (key: string) => Promise<readonly string[]>;
 }
 
-/** The built dashboard with its files by their names. */
+/** The built dashboard: its HTML document, and the files that it loads, by their names. */
 interface Site {
   readonly document: string;
   readonly assets: ReadonlyMap<string, Asset>;
@@ -44,7 +44,7 @@ export function dashboardSite({ read = builtDashboard, framedBy }: SiteOptions) 
         reading = undefined;
         throw error;
       }));
-  // The build may take longer than the server keeps a connection open on which nothing is sent.
+  // Switches off the idle timeout of the request, because the build may take longer than this timeout.
   const built = async ({ request, server }: Pick<Asked, "request" | "server">) => {
     server?.timeout(request, 0);
     try {
@@ -75,7 +75,7 @@ export function dashboardSite({ read = builtDashboard, framedBy }: SiteOptions) 
     .get(`${PORTAL}/:key/*`, respondFramed);
 }
 
-/** The parts of Elysia's context that the handlers use; there is no server in tests without a socket. */
+/** The parts of Elysia's context that the handlers use. `server` is null in tests that open no socket. */
 interface Asked {
   readonly request: Request;
   readonly path: string;
@@ -86,7 +86,10 @@ interface FramedParams {
   readonly params: { readonly key: string };
 }
 
-/** Whether a page of this origin loads the portal into a frame: the preview on the dashboard's page "Embedding". */
+/**
+ * Returns whether a page of this origin loads the portal into a frame, as the preview on the dashboard's page
+ * "Embedding" does.
+ */
 function isOwnFrame({ headers }: Request): boolean {
   return (
     headers.get("sec-fetch-site") === "same-origin" && headers.get("sec-fetch-dest") === "iframe"
@@ -94,9 +97,10 @@ function isOwnFrame({ headers }: Request): boolean {
 }
 
 /**
- * Renders the HTML document. It must not be cached, because the address of an SSO callback contains a one-time
- * code and the nonce is valid for one response only. In a portal page, the document lists the origins that may
- * frame it, so that the page sends messages to no other origin. `frames` is the part of the policy about frames.
+ * Renders the HTML document. It must not be cached, because the address of an SSO callback contains a one-time code
+ * and the nonce is valid for one response only. In a portal page, the document lists the origins that may frame it,
+ * so that the page sends messages to no other origin. `frames` is the part of the content security policy about
+ * frames.
  */
 function page(document: string, origins: readonly string[], frames: string): Response {
   const nonce = randomBytes(16).toString("base64");

@@ -2,7 +2,7 @@ import { join } from "node:path";
 
 import type { InlineConfig } from "vite";
 
-/** Stands in the built document for the nonce of a response, and for the origins that may frame it. */
+/** Placeholders in the built document: for the nonce of a response, and for the origins that may frame the page. */
 export const NONCE = "{{nonce}}";
 export const FRAMED_BY = "{{framed-by}}";
 
@@ -29,15 +29,16 @@ export const config: InlineConfig = {
   html: { cspNonce: NONCE },
   build: {
     target: "esnext",
-    // Written to one file by build.ts.
+    // Writes no files, because build.ts writes the output into one file.
     write: false,
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
     rolldownOptions: {
-      // Rolldown warns about the "use client" directive in each file of the libraries.
+      // Hides the warnings of Rolldown, which complains about the "use client" directive in each file of the
+      // libraries.
       logLevel: "silent",
       output: {
-        // Modules that pages share are grouped: `start` for the first load, `common` for all signed-in users, and one
+        // Groups modules that pages share: `start` for the first load, `common` for all signed-in users, and one
         // group per area. With automatic splitting, each set of pages that share a module would get a chunk, up to
         // forty chunks for one page.
         codeSplitting: {

@@ -1,5 +1,5 @@
-// Adds a search field and copy buttons to the pages, and remembers the language of samples. Without JavaScript the
-// pages stay readable.
+// Adds a search field and copy buttons to the pages, and stores the chosen language of samples. The pages are readable
+// without JavaScript.
 for (const box of document.querySelectorAll(".code")) {
   const button = document.createElement("button");
   button.type = "button";

@@ -10,7 +10,7 @@ import EXAMPLES from "./event-examples.json" with { type: "json" };
 
 const HERE = join(ROOT, "src/docs");
 
-/** A guide as HTML, with its sections for the search index. */
+/** A guide as HTML, and its sections for the search index. */
 export interface RenderedGuide {
   readonly html: string;
   readonly sections: readonly Section[];
@@ -20,15 +20,15 @@ interface Section {
   readonly id: string;
   readonly title: string;
   readonly depth: number;
-  /** The text of the section, in which the search looks for words. */
+  /** The text of the section, which the search covers. */
   readonly text: string;
 }
 
 /**
  * Renders a guide and replaces its placeholders: `{{snippet <file>}}` inserts a file from ./verify or ./oauth,
- * `{{events}}` every event with examples, `{{root}}` the address of this server. Tests run the snippets and validate
- * the examples. The word after the language of a code block tells the tests how to treat it: `run`, or `not-run` with
- * a reason.
+ * `{{events}}` inserts every event with examples, and `{{root}}` the URL of this server. Tests run the snippets and
+ * validate the examples. The word after the language of a code block tells the tests what to do with it: `run`, or
+ * `not-run` with a reason.
  */
 export function renderGuide(markdown: string, serverRoot: string): RenderedGuide {
   const filled = markdown
@@ -75,8 +75,8 @@ function sectionsOf(markdown: string): Section[] {
       continue;
     }
     const section = sections.at(-1);
-    // Code blocks are not indexed, because the bodies of all events would be most of the index. A search finds the
-    // text around them instead.
+    // Code blocks are not indexed, because the bodies of all events would make up most of the index. A search finds the
+    // text around them.
     if (section !== undefined && token.type !== "code") section.text += ` ${token.raw}`;
   }
   return sections.map((one) => ({ ...one, text: one.text.replaceAll(/[\s|*`#-]+/g, " ").trim() }));

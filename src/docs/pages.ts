@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import type { ServedFile } from "../http/files.ts";
-import { bundleForNode } from "../lib/bundle.ts";
+import { bundleForNode } from "../lib/bun.ts";
 import { IS_EXECUTABLE, ROOT } from "../../db/executable.ts";
+import type { ServedFile } from "../http/files.ts";
 import { type RenderedGuide, renderGuide } from "./guide.ts";
 import {
   REFERENCE,
@@ -14,8 +14,8 @@ import {
 
 const HERE = join(ROOT, "src/docs");
 /**
- * Path of the command line program for partners. The program is bundled from this path and not imported, because it
- * is a separate program.
+ * Path of the command line program for partners. It is a separate program, so it is bundled from this path and not
+ * imported.
  */
 const COMMAND = join(ROOT, "src/cli/main.ts");
 /** The bundled program inside the executable. */
@@ -28,8 +28,8 @@ const SCRIPT = "text/javascript; charset=utf-8";
 const JSON_TYPE = "application/json";
 
 /**
- * Serves the guides and the reference below `/docs`. All assets come from this server, so that they work offline. The
- * reference is made from the OpenAPI document, which `describe` returns, at its first request.
+ * Serves the guides and the reference below `/docs`. All assets come from this server, so that the pages work offline.
+ * The first request of the reference renders it from the OpenAPI document, which `describe` returns.
  */
 export function docPages(
   serverRoot: string,
@@ -89,7 +89,7 @@ function guidePage({ title, path }: Guide, { html, sections }: RenderedGuide): s
   return layOut({ title, path, body: `<main class="guide">\n${html}</main>\n${within}` });
 }
 
-/** A section in the index of the search, which runs in the browser. */
+/** A section in the search index; the search itself runs in the browser. */
 interface Section {
   readonly path: string;
   readonly guide: string;
@@ -185,17 +185,17 @@ interface Page {
   readonly title: string;
   readonly path: string;
   readonly body: string;
-  /** The pages of the reference, on which the navigation shows them. */
+  /** The pages of the reference that the navigation lists; absent for other pages. */
   readonly reference?: readonly ReferencePage[];
 }
 
 /** The ReviewRelay logo, the same drawing as in the dashboard (app/shell/brand.tsx). */
 const MARK = `<svg width="24" height="24" viewBox="0 0 24 24" aria-hidden="true"><rect width="24" height="24" rx="7"/><path d="M6 8h5m-5 8h5m0-8 6 4-6 4"/></svg>`;
-const ICON = encodeURIComponent(
+const FAVICON = encodeURIComponent(
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><rect width="24" height="24" rx="7" fill="#1f6feb"/><path d="M6 8h5m-5 8h5m0-8 6 4-6 4" fill="none" stroke="#fff" stroke-width="2" stroke-linecap="round" stroke-linejoin="round"/></svg>',
 );
 
-/** Renders a page with the navigation to all guides and the dashboard. It is readable without JavaScript. */
+/** Renders a page with the navigation to all guides and the dashboard. The page is readable without JavaScript. */
 function layOut({ title, path, body, reference = [] }: Page): string {
   return `<!doctype html>
 <html lang="en">
@@ -204,7 +204,7 @@ function layOut({ title, path, body, reference = [] }: Page): string {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>${title} · ReviewRelay</title>
-<link rel="icon" href="data:image/svg+xml,${ICON}">
+<link rel="icon" href="data:image/svg+xml,${FAVICON}">
 <link rel="stylesheet" href="/docs/docs.css">
 <script defer src="/docs/docs.js"></script>
 </head>

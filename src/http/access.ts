@@ -3,12 +3,12 @@ import type { RequestContext } from "./request-context.ts";
 import type { Principal, Scope } from "./principal.ts";
 
 /**
- * The kinds of tokens that a route accepts (contract 3.10); `TAKEN` of src/auth/authority.ts has the table.
+ * The kinds of tokens that a route accepts (contract 3.10). The table is `ACCEPTED` in src/auth/access/authority.ts.
  * - `any`: every token that role and scope permit
- * - `own`: a token that the user holds: from a sign-in, a first-party client, or a personal access token
+ * - `own`: a token that the user holds personally: from a sign-in or a first-party client, or a personal access token
  * - `person`: a token from a sign-in, directly or through a first-party client
  * - `sign_in`: a token from the login or the SSO exchange
- * - `password`: the same tokens as `person`, and the token of a mailed reset code
+ * - `password`: the same tokens as `person`, and the token issued for a mailed reset code
  * - `factor`: the same tokens as `person`, and the token of a sign-in that waits for a second factor
  * - `challenge`: only the token of a sign-in that waits for a second factor
  * - `service`: a token of a service of the platform
@@ -32,12 +32,12 @@ export interface Access {
   readonly scope?: Scope | undefined;
   /** The kind of token that `refuse` requires, for the route's OpenAPI description. */
   readonly takes: TokenDemand;
-  /** Whether a session must be fresh where a second factor is required (contract 4.27). */
+  /** Whether the route requires a step-up: a session that needs a second factor must be fresh (contract 4.27). */
   readonly stepUp?: boolean;
   readonly refuse: (principal: Principal) => ProblemCode | undefined;
 }
 
-/** Functions of the sign-in domain that the HTTP layer needs. */
+/** Functions of `src/auth` that the HTTP layer calls. */
 export interface Authenticator {
   /** Returns the principal of the request's bearer token; throws `unauthenticated` without a valid token. */
   authenticate(requestContext: RequestContext): Promise<Principal>;
@@ -51,5 +51,5 @@ export interface Authenticator {
   ): Promise<void>;
 }
 
-/** The path that is appended to `{server_root}` to form `{base_url}`. */
+/** The path of the API below `{server_root}`; together they form `{base_url}`. */
 export const BASE_PATH = "/api/v1";

@@ -4,33 +4,36 @@ import { Problem } from "../lib/problem.ts";
 /** Limit of a request body in bytes. A larger body gets the status 413 (contract 2.7). */
 export const BODY_LIMIT = 64 * 1024;
 
-/** The size in bytes from which parsing a body takes milliseconds. */
+/** Size in bytes from which a body counts as large, because parsing it takes milliseconds. */
 export const LARGE_BODY = 8 * 1024;
 
-/** Limit in bytes for all bodies together that a process holds and does not work on yet (contract 2.7). */
+/** Limit in bytes for all bodies together whose processing has not begun (contract 2.7). */
 const HELD_BYTES = 64 * 1024 * 1024;
 const RETRY_AFTER_S = 5;
 /**
- * Limit in bytes for all large bodies together that a process works on (contract 2.7). Parsed, checked and written, a
- * body of 1 MiB takes up to 20 MiB, so these take 160 MiB.
+ * Limit in bytes for all large bodies together that are being processed (contract 2.7). Parsing, validating and writing
+ * a body of 1 MiB takes up to 20 MiB of memory, so these bodies take up to 160 MiB.
  */
-const WORKED_BYTES = 8 * 1024 * 1024;
+const PROCESSED_BYTES = 8 * 1024 * 1024;
 
 export interface ReadOptions {
   /** The network address of the sender. */
   readonly from: string;
   /** The limit of the body in bytes. */
   readonly limit: number;
-  /** Whether only the size is checked: no byte is kept, and a body with a declared size is not read. */
+  /** Whether only the size is checked. The bytes are then discarded, and a body with a declared size is not read. */
   readonly isDiscarded?: boolean;
 }
 
 /** The body of a request, which counts towards the memory limits until `release`. */
 export interface RequestBody {
   readonly bytes: Uint8Array;
-  /** Begins the work on the body of a verified sender. A large body waits for its turn, in the order of the calls. */
+  /**
+   * Begins the processing of the body, after its sender was verified. Large bodies wait for their turn, in the order of
+   * the calls.
+   */
   begin(): Promise<void>;
-  /** Called when the request is answered; further calls do nothing. */
+  /** Ends the processing when the request is answered. Further calls do nothing. */
   release(): void;
 }
 
@@ -41,20 +44,23 @@ export const NO_BODY: RequestBody = {
 };
 
 /**
- * Reads request bodies and limits their memory. A body is held until its sender is verified and the work on it begins.
- * Beyond the limit, the network that uses the most bytes loses its newest body that still arrives or waits for its turn,
- * with a 503. So a flood of bodies loses its own, and small bodies from other networks are read. Bun closes a
- * connection whose body does not arrive for half a minute, which ends the reading here; single bytes do not prolong
- * this time.
+ * Reads request bodies and limits their memory.
+ *
+ * A body counts as held until its sender is verified and its processing begins. If the held bodies exceed the limit,
+ * the network with the most bytes loses its newest body that still arrives or waits, with a 503. So a flood of bodies
+ * harms only its own network, and small bodies from other networks are read.
+ *
+ * Bun closes a connection whose body does not arrive within 30 s, which ends the reading here. Single bytes do not
+ * prolong this time.
  */
 export class RequestBodies {
   readonly #limit: number;
-  /** Bodies that are not worked on yet, in the order in which their first bytes arrived. */
-  readonly #held = new Set<Received>();
-  /** Those of them that wait for their turn. */
-  readonly #waiting = new Set<Received>();
-  /** The large bodies that are worked on. */
-  readonly #worked = new Set<Received>();
+  /** Bodies whose processing has not begun, in the order in which their first bytes arrived. */
+  readonly #held = new Set<ReceivedBody>();
+  /** Held bodies that are completely read and wait for their turn. */
+  readonly #waiting = new Set<ReceivedBody>();
+  /** Large bodies that are being processed. */
+  readonly #worked = new Set<ReceivedBody>();
   #heldBytes = 0;
   #workedBytes = 0;
 
@@ -62,7 +68,7 @@ export class RequestBodies {
     this.#limit = limit;
   }
 
-  async #begin(body: Received): Promise<void> {
+  async #begin(body: ReceivedBody): Promise<void> {
     if (body.bytes < LARGE_BODY) return this.#release(body);
     this.#waiting.add(body);
     this.#startWaiting();
@@ -71,7 +77,7 @@ export class RequestBodies {
 
   #startWaiting(): void {
     for (const body of this.#waiting) {
-      if (this.#workedBytes >= WORKED_BYTES) return;
+      if (this.#workedBytes >= PROCESSED_BYTES) return;
       this.#waiting.delete(body);
       this.#letGo(body);
       this.#worked.add(body);
@@ -88,13 +94,14 @@ export class RequestBodies {
     const { limit, from, isDiscarded = false } = options;
     const declared = request.headers.get("content-length");
     const size = Number(declared ?? Infinity);
-    // Reading the bytes of a request costs a tenth of a stream over its body, which the property `body` makes.
+    // A small body is read with `request.bytes()`, which takes a tenth of the time of a stream. The property
+    // `request.body` is avoided for it, because reading that would create a stream.
     const isSmall = size < LARGE_BODY && size <= limit;
     if (!isSmall && request.body === null) return NO_BODY;
     if (size > limit && declared !== null) throw new Problem("payload_too_large");
     if (isDiscarded && declared !== null) return NO_BODY;
     const reader = isSmall ? undefined : request.body?.getReader();
-    const body = new Received(from, reader);
+    const body = new ReceivedBody(from, reader);
     this.#held.add(body);
     try {
       const bytes =
@@ -110,7 +117,7 @@ export class RequestBodies {
   }
 
   /** Reads a small body. Its declared size counts towards the memory limit before its bytes arrive. */
-  async #readSmall(body: Received, request: Request, size: number): Promise<Uint8Array> {
+  async #readSmall(body: ReceivedBody, request: Request, size: number): Promise<Uint8Array> {
     this.#hold(body, size);
     const bytes = await body.unlessStopped(request.bytes());
     body.isRead = true;
@@ -118,7 +125,7 @@ export class RequestBodies {
   }
 
   async #readAll(
-    body: Received,
+    body: ReceivedBody,
     reader: Reader,
     { limit, isDiscarded }: { readonly limit: number; readonly isDiscarded: boolean },
   ): Promise<Uint8Array> {
@@ -139,7 +146,7 @@ export class RequestBodies {
     return chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks);
   }
 
-  #hold(body: Received, bytes: number): void {
+  #hold(body: ReceivedBody, bytes: number): void {
     body.bytes += bytes;
     this.#heldBytes += bytes;
     while (this.#heldBytes > this.#limit) {
@@ -153,7 +160,7 @@ export class RequestBodies {
     }
   }
 
-  #release(body: Received): void {
+  #release(body: ReceivedBody): void {
     this.#letGo(body);
     this.#waiting.delete(body);
     if (!this.#worked.delete(body)) return;
@@ -161,13 +168,13 @@ export class RequestBodies {
     this.#startWaiting();
   }
 
-  #letGo(body: Received): void {
+  #letGo(body: ReceivedBody): void {
     if (this.#held.delete(body)) this.#heldBytes -= body.bytes;
   }
 
-  /** Returns the newest body that may be stopped, of that network whose bodies use the most bytes. */
-  #newestOfLargestNetwork(): Received | undefined {
-    const networks = new Map<string, { bytes: number; newest: Received | undefined }>();
+  /** Returns the newest body that may be stopped, from the network whose bodies use the most bytes. */
+  #newestOfLargestNetwork(): ReceivedBody | undefined {
+    const networks = new Map<string, { bytes: number; newest: ReceivedBody | undefined }>();
     for (const one of this.#held) {
       const { bytes = 0, newest } = networks.get(one.network) ?? {};
       const mayStop = this.#waiting.has(one) || (!one.isRead && one.bytes > 0);
@@ -183,8 +190,8 @@ export class RequestBodies {
 type Reader = Pick<ReadableStreamDefaultReader<Uint8Array>, "read" | "cancel">;
 
 /** A request body from the start of its reading until the request is answered. */
-class Received {
-  /** The widest network of the sender's address: an IPv6 /48, or an IPv4 address. */
+class ReceivedBody {
+  /** The largest network of the sender's address for limits: an IPv6 /48, or an IPv4 address. */
   readonly network: string;
   bytes = 0;
   isRead = false;
@@ -199,7 +206,9 @@ class Received {
     this.#stopped.promise.catch(() => {});
   }
 
-  /** Resolves when the work on the body begins. If the body is stopped before, it rejects with the error of `stop`. */
+  /**
+   * Resolves when the processing of the body begins. If the body is stopped first, it rejects with the error of `stop`.
+   */
   get begun(): Promise<void> {
     return Promise.race([this.#stopped.promise, this.#begun.promise]);
   }
@@ -208,17 +217,17 @@ class Received {
     this.#begun.resolve();
   }
 
-  /** Waits for bytes of the body. If the body is stopped before they come, it throws the error of `stop`. */
+  /** Waits for bytes of the body. If the body is stopped before they arrive, it throws the error of `stop`. */
   unlessStopped<T>(bytes: Promise<T>): Promise<T> {
     const read = bytes.catch(() => {
-      // The client disconnected or sent invalid HTTP, and the connection is closed. The server has not failed, so this
-      // is an error of the client.
+      // The client disconnected or sent invalid HTTP, and its connection is closed. The response reports an error of
+      // the client, because the server has not failed.
       throw new Problem("invalid_json", { message: "The request body ended early." });
     });
     return Promise.race([this.#stopped.promise, read]);
   }
 
-  /** Stops reading the body, or its wait; a pending read ends immediately. */
+  /** Stops reading the body, or its wait for processing. A pending read ends immediately. */
   stop(problem?: Problem): void {
     if (problem !== undefined) this.#stopped.reject(problem);
     void this.#reader?.cancel().catch(() => {});
@@ -228,8 +237,8 @@ class Received {
 let turn = Promise.resolve();
 
 /**
- * Resolves once per turn of the event loop, in order. Parsing a large body blocks the loop, so another request waits
- * for one large body only, however many arrive at the same time.
+ * Resolves one call per turn of the event loop, in the order of the calls. Parsing a large body blocks the event loop,
+ * so another request waits for at most one large body, however many arrive at the same time.
  */
 function nextTurn(): Promise<void> {
   turn = turn.then(() => new Promise((resolve) => setImmediate(resolve)));
@@ -244,9 +253,12 @@ export function isJson(headers: Headers): boolean {
 
 /** The deepest nesting of a JSON body (contract 2.7). The schemas of the API nest to four levels. */
 export const MAX_DEPTH = 64;
-/** The most bytes of a text in UTF-8, without its escapes. Actions have the same limit on every path (contract 9.7). */
+/**
+ * Maximum length of a text in bytes of UTF-8, after unescaping. The texts of an action that a service records have the
+ * same limit (contract 9.7).
+ */
 export const MAX_TEXT_BYTES = 256 * 1024;
-/** Bytes of the body limit for each permitted JSON value. No body of the API has more values per byte. */
+/** A JSON body may contain one value per this number of bytes of its limit. Every valid body has fewer values. */
 const BYTES_PER_VALUE = 64;
 
 /** Returns the highest number of values, in arrays and objects, of a JSON body with this limit in bytes. */
@@ -255,8 +267,9 @@ export const maxValues = (bodyLimit: number): number => bodyLimit / BYTES_PER_VA
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 /**
- * Parses a JSON body. Invalid UTF-8, malformed JSON and JSON beyond the bounds give the same 400; of duplicate keys
- * the last one counts. The bounds keep the work for a body proportional to its size while its sender is unknown.
+ * Parses a JSON body. Invalid UTF-8, malformed JSON, and JSON that exceeds a bound give the same 400. Of duplicate keys
+ * the last one counts. Because of the bounds, the work for a body is proportional to its size even while its sender is
+ * not verified.
  */
 export function parseJson(raw: Uint8Array, bodyLimit: number): unknown {
   const excess = excessOf(raw, maxValues(bodyLimit));
@@ -296,7 +309,7 @@ function excessOf(raw: Uint8Array, values: number): string | undefined {
   return undefined;
 }
 
-/** Returns the bytes in UTF-8 of the text of a JSON string. */
+/** Returns the length in UTF-8 bytes of the text of a JSON string. */
 function bytesOfText(raw: Uint8Array, from: number, end: number): number {
   let bytes = end - from;
   for (let at = raw.indexOf(BACKSLASH, from); at !== -1 && at < end;) {
@@ -311,7 +324,10 @@ function bytesOfText(raw: Uint8Array, from: number, end: number): number {
 const hex = (raw: Uint8Array, from: number) =>
   Number.parseInt(String.fromCharCode(...raw.subarray(from, from + 4)), 16);
 
-/** Returns the bytes of a UTF-16 unit in UTF-8. Each half of a surrogate pair counts as two of its four. */
+/**
+ * Returns the length in UTF-8 bytes of a UTF-16 code unit. Each half of a surrogate pair counts as two of the pair's
+ * four bytes.
+ */
 function bytesOfCode(code: number): number {
   if (code < 0x80) return 1;
   return code < 0x8_00 || (code >= 0xd8_00 && code < 0xe0_00) ? 2 : 3;

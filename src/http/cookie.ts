@@ -1,7 +1,7 @@
 import type { Config } from "../lib/config.ts";
 
 interface Options {
-  /** The name without its prefix. */
+  /** The name without the prefix `__Host-`. */
   readonly name: string;
   readonly maxAgeS: number;
   /** The format of the values; a cookie with another value is ignored. */
@@ -9,9 +9,9 @@ interface Options {
 }
 
 /**
- * A cookie that only this host can set and no script can read. On https its name has the prefix `__Host-`, which keeps
- * other subdomains from setting it. SameSite is Lax and not Strict, because the browser must send the cookie when another
- * site redirects its user to this service.
+ * A cookie that only this host can set and no script can read. On https its name has the prefix `__Host-`, so that
+ * other subdomains cannot set it. `SameSite` is `Lax` and not `Strict`, because the browser must also send the cookie
+ * when another site redirects the user to this service.
  */
 export class HostCookie {
   readonly #name: string;
@@ -26,7 +26,7 @@ export class HostCookie {
     this.#attributes = `Path=/; Max-Age=${maxAgeS}; HttpOnly; SameSite=Lax${secure}`;
   }
 
-  /** Returns the value that a request carries; undefined if there is none, or more than one. */
+  /** Returns the value of the cookie in a request; undefined if there is none, or more than one. */
   read(headers: Headers): string | undefined {
     const pairs = (headers.get("cookie") ?? "").split(/; */);
     const own = pairs.filter((pair) => pair.startsWith(`${this.#name}=`));

@@ -1,34 +1,34 @@
 import { unavailable } from "../lib/problem.ts";
 
-/** A creating request that its client may repeat with the same `Idempotency-Key` (contract 2.14). */
+/** A request that creates something and that its client may repeat with the same `Idempotency-Key` (contract 2.14). */
 export interface KeyedRequest {
-  /** The user of the token; each user has keys of its own. */
+  /** The user of the token. Each user has a separate set of keys. */
   readonly userId: number;
   readonly key: string;
-  /** The digest of path, body and authority. */
+  /** The digest of path, body and authority of the request. */
   readonly digest: string;
 }
 
-/** The row that keeps the response of a creating request. */
+/** The row that stores the response of a keyed request. */
 export interface KeyedResponse extends KeyedRequest {
   readonly sealedResponse: string;
   readonly createdAt: Date;
-  /** An older row of the key from this instant or before has ended. */
+  /** Rows of the key that were created at or before this instant have expired. */
   readonly expired: Date;
 }
 
 interface Responses {
-  /** Makes the row of a response. */
+  /** Builds the row that stores a response. */
   keep(body: unknown): KeyedResponse;
-  /** Returns the stored body; undefined if there is none of this request. */
+  /** Returns the stored body of a response to this request; undefined if there is none. */
   find(): Promise<unknown>;
 }
 
 export const CREATED = 201;
 
 /**
- * A creating request with an `Idempotency-Key` (contract 2.14). Its transaction stays open until the response is known
- * and stored with the record, so that the database has both or neither.
+ * A request with an `Idempotency-Key` (contract 2.14). Its transaction stays open until the response is known, and
+ * stores the response together with what the request creates. So the database contains both or neither.
  */
 export class Creation {
   readonly #responses: Responses;
@@ -38,19 +38,20 @@ export class Creation {
 
   constructor(responses: Responses) {
     this.#responses = responses;
-    // A request may fail before its transaction waits for the body.
+    // Handles a rejection of the body, because a request may fail before its transaction waits for the body.
     this.#body.promise.catch(() => {});
   }
 
   /**
-   * Begins the transaction and returns the result that it hands over before its commit. `hand` resolves with the row that
-   * the transaction has to insert.
+   * Begins the transaction and returns the result that it hands over before its commit. `hand` resolves with the row
+   * that the transaction has to insert.
    */
   run<T>(begin: (hand: (result: T) => Promise<KeyedResponse>) => Promise<void>): Promise<T> {
     const handed = Promise.withResolvers<T>();
     let isHanded = false;
     this.#committed = begin(async (result) => {
-      // The response is made from the result of the first try, which a second try would change.
+      // The response is built from the result of the first try. A retried transaction could have another result, so it
+      // is refused.
       if (isHanded) throw unavailable();
       isHanded = true;
       handed.resolve(result);
@@ -60,23 +61,24 @@ export class Creation {
     return handed.promise;
   }
 
-  /** Calls `work` after the commit. */
+  /** Registers `work` to be called after the commit. */
   afterCommit(work: () => void): void {
     this.#afterCommit.push(work);
   }
 
-  /** Commits the record of a request that answers 201, together with its response. */
+  /** Commits the transaction of a request that is answered with 201, together with its response. */
   async created(body: unknown): Promise<void> {
-    // Nothing would hold the key of such a route.
-    if (this.#committed === undefined) throw new Error("A record was made without `creating`.");
+    // The route has not called `creating`, so no transaction would store the key. That is a bug.
+    if (this.#committed === undefined)
+      throw new Error("The route created a record without calling `creating`.");
     this.#body.resolve(body);
     await this.#committed;
     for (const work of this.#afterCommit) work();
   }
 
   /**
-   * Rolls back what a request did that failed. Returns the stored response if it was refused because another request
-   * with the same key was faster.
+   * Rolls back the transaction of a failed request. If the request failed because another request with the same key was
+   * faster, returns the response that the other one has stored.
    */
   async failed(status: number): Promise<unknown> {
     if (this.#committed !== undefined) {

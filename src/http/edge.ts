@@ -1,17 +1,19 @@
+import type { TSchema } from "@sinclair/typebox";
 import { type AnyElysia, Elysia, ElysiaCustomStatusResponse, t } from "elysia";
 
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { Problem } from "../lib/problem.ts";
 import { BASE_PATH } from "./access.ts";
-import { proxyTest } from "./request-context.ts";
+import { NO_BODY } from "./body.ts";
+import { proxyTest, readRequestContext } from "./request-context.ts";
 import { type ErrorLook, errors, type StoreFailures } from "./errors.ts";
-import { requestStates, type RequestState, requestStateOf } from "./request-state.ts";
+import { declaresRequestState, type RequestState } from "./request-state.ts";
 import type { Answered } from "./metrics.ts";
 import { pathOf } from "./text.ts";
-import type { RateLimiter } from "./rate-limit.ts";
+import { Meter, type RateLimiter } from "./rate-limit.ts";
 
-/** The time in seconds after which the server closes a connection on which nothing is sent. */
+/** Time in seconds after which the server closes a connection without traffic. */
 export const IDLE_TIMEOUT_S = 30;
 
 interface EdgeOptions {
@@ -25,13 +27,13 @@ interface EdgeOptions {
   readonly limiter: RateLimiter | undefined;
   readonly looks: readonly ErrorLook[];
   readonly failures: StoreFailures;
-  /** Paths at which a GET changes something. */
+  /** Paths where a GET request changes data. */
   readonly getHasEffect: ReadonlySet<string>;
-  /** Called with each response, to count or log it; absent if nothing counts or logs responses. */
+  /** Called with each response, to count or log it. */
   readonly answered?: Answered;
 }
 
-/** Elysia plugin for every request of every route. It creates the request state and renders errors. */
+/** Elysia plugin that all routes use. It creates the request state, reports responses, and renders errors. */
 export function edge(options: EdgeOptions) {
   const {
     clock,
@@ -48,26 +50,86 @@ export function edge(options: EdgeOptions) {
   return new Elysia({ name: "edge" })
     .use(requestStates({ clock, isSecure, isProxy: proxyTest(trustedProxies), limiter }))
     .use(errors({ log, looks, answered, failures, getHasEffect }))
-    .onAfterHandle({ as: "global" }, ({ request, route, responseValue, set }) => {
-      requestStateOf(request).rawBody.release();
-      refuseUnchecked(request, route);
-      const { creation } = requestStateOf(request).requestContext;
+    .use(declaresRequestState())
+    .onAfterHandle({ as: "global" }, ({ request, requestState, route, responseValue, set }) => {
+      requestState.rawBody.release();
+      refuseUnchecked(requestState, route);
+      const { creation } = requestState.requestContext;
       // The content type is set here, because Bun would add a charset, which RFC 8259 does not define for JSON.
       // `mapResponse` would fit better, but Elysia treats its missing result as the response of an unknown path.
       if (isPlain(bodyOf(responseValue))) set.headers["content-type"] ??= "application/json";
       // Responses are reported in `onAfterHandle`, because `onAfterResponse`, which would fit better, starts a timer
       // for each request.
       const status = statusOf(responseValue, set.status);
-      const tell = () => answered(request, route, status);
-      if (creation === undefined) return tell();
+      const report = () => answered({ request, requestState, route }, status);
+      if (creation === undefined) return report();
       // The response waits for the commit. If that fails, `errors` reports the response.
-      return creation.created(bodyOf(responseValue)).then(tell);
+      return creation.created(bodyOf(responseValue)).then(report);
     });
 }
 
-/** Throws for a route that declares no access rule, so that such a route cannot expose any data. */
-function refuseUnchecked(request: Request, route: string): void {
-  if (route.startsWith(`${BASE_PATH}/`) && requestStateOf(request).schemas === undefined)
+/**
+ * Value of the HSTS header (RFC 6797). It covers this host only, because other hosts of its domain may belong to
+ * other services.
+ */
+const HSTS = "max-age=31536000";
+
+interface RequestStateOptions {
+  readonly clock: Clock;
+  /** Whether browsers reach the service over https. */
+  readonly isSecure: boolean;
+  readonly isProxy: (address: string) => boolean;
+  /** The rate limiter; undefined with `RATE_LIMITS=off`. */
+  readonly limiter: RateLimiter | undefined;
+}
+
+/** Creates the state of each request, and sets the headers that all responses have (contract 2.8). */
+function requestStates({ clock, isSecure, isProxy, limiter }: RequestStateOptions) {
+  return new Elysia({ name: "request-states" }).onRequest((context) => {
+    const { request, server, set } = context;
+    const peer = server?.requestIP(request)?.address ?? "127.0.0.1";
+    const requestContext = readRequestContext(request.headers, peer, isProxy);
+    const requestState: RequestState = {
+      requestContext,
+      meter: new Meter(limiter),
+      startedMs: clock.monotonicMs(),
+      rawBody: NO_BODY,
+      principal: undefined,
+      schemas: undefined,
+      body: undefined,
+      query: {},
+      rules: undefined,
+      found: {},
+    };
+    Object.assign(context, { requestState });
+    set.headers["x-request-id"] = requestContext.requestId;
+    // Most responses contain a tenant's data and several a secret, so caching is forbidden unless a route permits it.
+    set.headers["cache-control"] = "no-store";
+    set.headers["x-content-type-options"] = "nosniff";
+    if (isSecure) set.headers["strict-transport-security"] = HSTS;
+    if (!hasOneHost(request)) throw new Problem("invalid_host");
+  });
+}
+
+/** Matches a Host header: a DNS name or an address with an optional port, as RFC 9110, 7.2 permits. */
+const HOST = /^(?:[a-z0-9._-]{1,255}|\[[0-9a-f:.]{2,45}\])(?::(\d{1,5}))?$/i;
+const MAX_PORT = 65_535;
+
+/**
+ * Returns whether the request names exactly one host in an unambiguous form. Several Host headers are refused: Bun
+ * joins them with a comma. Without a Host header the URL must be absolute. That is so for a request that was created in
+ * this process, but not for a request of HTTP/1.0, which permits a missing header.
+ */
+function hasOneHost({ headers, url }: Pick<Request, "headers" | "url">): boolean {
+  const host = headers.get("host");
+  if (host === null) return URL.canParse(url);
+  const found = HOST.exec(host);
+  return found !== null && Number(found[1] ?? 0) <= MAX_PORT;
+}
+
+/** Throws if a route declares no access rule, so that such a route cannot expose any data. */
+function refuseUnchecked({ schemas }: RequestState, route: string): void {
+  if (route.startsWith(`${BASE_PATH}/`) && schemas === undefined)
     throw new Error(`${route} declares neither access nor public.`);
 }
 
@@ -87,23 +149,24 @@ function isPlain(value: unknown): boolean {
 }
 
 interface CorsOptions {
-  /** Paths that a page of any origin may call, so that an app in a browser can redeem its authorization code. */
+  /** Paths that pages of any origin may call, so that an app in a browser can redeem its authorization code. */
   readonly open: ReadonlySet<string>;
   /** Origins whose pages may call the whole API. */
   readonly origins: readonly string[];
 }
 
-const PREFLIGHT = {
+const PREFLIGHT_HEADERS = {
   "access-control-allow-methods": "GET, POST, PUT, PATCH, DELETE",
   "access-control-allow-headers": "Authorization, Content-Type, Idempotency-Key, X-Request-Id",
   // Time in seconds for which a browser may cache the answer to a preflight request; browsers may shorten it.
   "access-control-max-age": "7200",
 };
-const EXPOSED = "X-Request-Id, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset";
+const EXPOSED_HEADERS =
+  "X-Request-Id, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset";
 
 /**
- * Adds CORS headers (contract 2.11), without credentials. Other origins and paths get no CORS headers, which browsers
- * treat as a denial.
+ * Adds CORS headers (contract 2.11), without credentials. For all other origins and paths than these, a response has no
+ * CORS headers, which browsers treat as a denial.
  */
 export function cors({ open, origins }: CorsOptions) {
   const allowed = new Set(origins);
@@ -117,28 +180,28 @@ export function cors({ open, origins }: CorsOptions) {
     const allow = allowedFor(origin, pathOf(request));
     if (allow === undefined) return;
     set.headers["access-control-allow-origin"] = allow;
-    set.headers["access-control-expose-headers"] = EXPOSED;
+    set.headers["access-control-expose-headers"] = EXPOSED_HEADERS;
     if (allow !== "*") set.headers["vary"] = "Origin";
     const isPreflight =
       request.method === "OPTIONS" && request.headers.has("access-control-request-method");
     if (!isPreflight) return;
-    Object.assign(set.headers, PREFLIGHT);
+    Object.assign(set.headers, PREFLIGHT_HEADERS);
     return new Response(null, { status: 204 });
   });
 }
 
 /** Paths of the health probes. Monitoring requests them every few seconds, so they are logged at level debug. */
-const QUIET = new Set(["/healthz", "/readyz"]);
+const QUIET_PATHS = new Set(["/healthz", "/readyz"]);
 /** Maximum number of characters of a method in the log, because a client may send a method name of any length. */
 const METHOD_CHARS = 16;
 
 /**
- * Logs each response with its request id, which partners are asked to quote. The log contains the pattern of the
- * path, and no path at all if it is unknown. So ids, codes and tokens in an address do not get into the log.
+ * Returns a function that logs each response with its request id, which partners are asked to quote. Instead of the
+ * path it logs the pattern of the route, or null for an unknown path. So ids, codes and tokens in a URL do not get into
+ * the log.
  */
 export function accessLog(clock: Clock, log: Log): Answered {
-  return (request, route, status) => {
-    const requestState = requestStateOf(request);
+  return ({ request, requestState, route }, status) => {
     const line = {
       request_id: requestState.requestContext.requestId,
       method: request.method.slice(0, METHOD_CHARS),
@@ -147,12 +210,15 @@ export function accessLog(clock: Clock, log: Log): Answered {
       duration_ms: Math.round((clock.monotonicMs() - requestState.startedMs) * 10) / 10,
       ...callerOf(requestState),
     };
-    if (route !== undefined && QUIET.has(route)) log.debug("request.answered", line);
+    if (route !== undefined && QUIET_PATHS.has(route)) log.debug("request.answered", line);
     else log.info("request.answered", line);
   };
 }
 
-/** Returns the caller for the access log: ids of the user and company, or the address without a valid token. */
+/**
+ * Returns the caller for the access log: the ids of the user and company, or the network address if no token was
+ * verified.
+ */
 function callerOf({ principal, requestContext }: RequestState) {
   if (principal === undefined) return { ip: requestContext.ip };
   const { userId, companyId, clientId, impersonatorId, tokenKind } = principal;
@@ -167,8 +233,8 @@ function callerOf({ principal, requestContext }: RequestState) {
 
 /**
  * Adds a 405 response with `Allow` for all methods that an existing path does not support (RFC 9110, 15.5.6); Elysia
- * would answer 404. Call it after all routes are registered. Elysia derives HEAD from GET; where GET has an effect,
- * HEAD is a 405 too (contract 2.6).
+ * would respond with 404. Elysia derives HEAD from GET; where GET changes data, HEAD is a 405, too (contract 2.6). Call
+ * this function after all routes are registered.
  */
 export function refuseOtherMethods(app: AnyElysia, getHasEffect: ReadonlySet<string>): void {
   const methods = new Map<string, string[]>();
@@ -189,14 +255,17 @@ export function refuseOtherMethods(app: AnyElysia, getHasEffect: ReadonlySet<str
 
 /**
  * Turns off the validation of responses. Response schemas give the handlers their types, describe the API and are
- * checked in tests. At run time the validation could only turn a committed write into an error, and would cost time.
- * Call it after all routes are registered.
- * Each route gets copies of the schemas, for two reasons. A schema may also be used for a body, where it is
- * validated. Elysia changes the schemas of a route when the route is first called, which would change the description
- * of other routes.
+ * checked in tests. At run time their validation could only turn a committed write into an error, and would take time.
+ * Call this function after all routes are registered.
+ *
+ * Each route gets copies of the schemas, for two reasons. A schema may also be used for a body, where it is validated.
+ * And Elysia changes the schemas of a route when the route is first called, which would change the description of other
+ * routes.
  */
 export function trustAnswers(app: AnyElysia): void {
-  for (const { hooks } of app.routes)
-    for (const [status, schema] of Object.entries(Object(hooks.response)))
-      hooks.response[status] = t.NoValidate({ additionalProperties: true, ...Object(schema) });
+  for (const { hooks } of app.routes) {
+    const response: Record<string, TSchema> = hooks.response ?? {};
+    for (const [status, schema] of Object.entries(response))
+      response[status] = t.NoValidate({ additionalProperties: true, ...schema });
+  }
 }

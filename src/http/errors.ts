@@ -1,6 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
+import { fieldsOf } from "../lib/fields.ts";
 import { errorFields, type Log } from "../lib/log.ts";
 import {
   type FieldErrors,
@@ -12,7 +13,7 @@ import {
 } from "../lib/problem.ts";
 import { CREATED } from "./creation.ts";
 import type { RequestContext } from "./request-context.ts";
-import { type RequestState, requestStateOf, runRules } from "./request-state.ts";
+import { declaresRequestState, type RequestState, runRules } from "./request-state.ts";
 import { examine, examineQuery, NO_FIELDS, validPartsOf } from "./fields.ts";
 import type { Answered } from "./metrics.ts";
 
@@ -27,14 +28,14 @@ interface ErrorOptions {
   readonly looks: readonly ErrorLook[];
   readonly answered: Answered;
   readonly failures: StoreFailures;
-  /** Paths at which a GET changes something. */
+  /** Paths where a GET request changes data. */
   readonly getHasEffect: ReadonlySet<string>;
 }
 
-/** Tells failures of the database from bugs. */
+/** Distinguishes failures of the database from bugs. */
 export interface StoreFailures {
   readonly isStoreFailure: (error: unknown) => boolean;
-  /** Whether the request may have been carried out although it failed. */
+  /** Whether the failed request may have been committed. */
   readonly isOutcomeUnknown: (error: unknown) => boolean;
 }
 
@@ -44,12 +45,11 @@ export interface StoreFailures {
  */
 export function errors({ log, looks, answered, failures, getHasEffect }: ErrorOptions) {
   const byLength = looks.toSorted((a, b) => b.path.length - a.path.length);
-  return new Elysia({ name: "errors" }).onError(
+  return new Elysia({ name: "errors" }).use(declaresRequestState()).onError(
     { as: "global" },
     // The hook's parameter names only the context fields that it needs. Elysia reads each named field for every
     // request, and without names it would also parse cookies.
-    async ({ error, code, request, route, path, set }) => {
-      const requestState = requestStateOf(request);
+    async ({ error, code, request, requestState, route, path, set }) => {
       requestState.rawBody.release();
       const isRead =
         (request.method === "GET" || request.method === "HEAD") && !getHasEffect.has(route);
@@ -58,22 +58,22 @@ export function errors({ log, looks, answered, failures, getHasEffect }: ErrorOp
       const look = byLength.find((one) => path === one.path || path.startsWith(`${one.path}/`));
       if (look !== undefined) {
         const response = look.render(httpError);
-        answered(request, route, response.status);
+        answered({ request, requestState, route }, response.status);
         return response;
       }
       const earlier = await requestState.requestContext.creation?.failed(httpError.status);
       if (earlier !== undefined) {
-        answered(request, route, CREATED);
+        answered({ request, requestState, route }, CREATED);
         set.status = CREATED;
         set.headers["content-type"] = "application/json";
         return earlier;
       }
       const problem =
         httpError instanceof Problem ? httpError : bug(httpError, { requestState, log });
-      answered(request, route, problem.status);
+      answered({ request, requestState, route }, problem.status);
       set.status = problem.status;
       set.headers["content-type"] = "application/json";
-      // A response with status 401 must name a way to authenticate (RFC 9110, 15.5.2).
+      // Names the way to authenticate, as a response with status 401 must (RFC 9110, 15.5.2).
       if (problem.status === 401) set.headers["www-authenticate"] = "Bearer";
       for (const [name, value] of Object.entries(problem.headers))
         set.headers[name.toLowerCase()] = value;
@@ -96,15 +96,15 @@ function bodyOf(problem: Problem, requestContext: RequestContext) {
   };
 }
 
-interface Thrown extends Pick<ErrorOptions, "log" | "failures"> {
+interface ThrownError extends Pick<ErrorOptions, "log" | "failures"> {
   readonly error: unknown;
-  /** Whether the request can be repeated whatever became of it. */
+  /** Whether the request only reads, so that a client can repeat it without a risk. */
   readonly isRead: boolean;
   readonly code: number | string;
   readonly requestState: RequestState;
 }
 
-async function httpErrorOf(thrown: Thrown): Promise<HttpError> {
+async function httpErrorOf(thrown: ThrownError): Promise<HttpError> {
   const { error, code, requestState } = thrown;
   // Elysia wraps an error that a parser throws; the original error is its `cause`.
   const cause = code === "PARSE" && error instanceof Error ? error.cause : error;
@@ -120,7 +120,7 @@ async function httpErrorOf(thrown: Thrown): Promise<HttpError> {
   return failureOf(cause, thrown);
 }
 
-function failureOf(error: unknown, thrown: Thrown): Problem {
+function failureOf(error: unknown, thrown: ThrownError): Problem {
   const { isRead, requestState, log, failures } = thrown;
   if (!failures.isStoreFailure(error)) return bug(error, thrown);
   const { requestId } = requestState.requestContext;
@@ -129,7 +129,10 @@ function failureOf(error: unknown, thrown: Thrown): Problem {
   return isUnknown ? new Problem("outcome_unknown") : unavailable();
 }
 
-function bug(error: unknown, { requestState, log }: Pick<Thrown, "requestState" | "log">): Problem {
+function bug(
+  error: unknown,
+  { requestState, log }: Pick<ThrownError, "requestState" | "log">,
+): Problem {
   const { requestContext } = requestState;
   log.error("request.failed", { request_id: requestContext.requestId, ...errorFields(error) });
   return new Problem("internal_error");
@@ -140,7 +143,7 @@ function bug(error: unknown, { requestState, log }: Pick<Thrown, "requestState" 
  * server.
  */
 function isOfRequest(error: unknown): boolean {
-  return Reflect.get(Object(error), "type") !== "response";
+  return fieldsOf(error)["type"] !== "response";
 }
 
 /**
@@ -150,10 +153,7 @@ function isOfRequest(error: unknown): boolean {
 async function toFieldErrors(requestState: RequestState): Promise<FieldErrors> {
   const { schemas, rules } = requestState;
   const body = examine(schemas?.body ?? NO_FIELDS, schemas?.body ? requestState.body : {});
-  const query = examineQuery(
-    schemas?.query ?? NO_FIELDS,
-    schemas?.query ? Object(requestState.query) : {},
-  );
+  const query = examineQuery(schemas?.query ?? NO_FIELDS, schemas?.query ? requestState.query : {});
   const validBody = validPartsOf(body);
   const ruleErrors =
     validBody === undefined

@@ -5,9 +5,9 @@ import { Problem } from "../lib/problem.ts";
 import type { Principal } from "./principal.ts";
 
 /**
- * Limits of open event streams: per process, of which some are kept for operators; for the people of a partner and of its
- * accounts; per user; per portal session; and for all portal sessions together whose links one user made. Streams of portal
- * sessions count apart from those of people, also by partner.
+ * Limits of open event streams: per process (`keptForOperators` of these are reserved for operators), per partner with
+ * its accounts, per user, per portal session, and for all portal sessions whose links one user created. Streams of
+ * portal sessions and streams of users have separate limits per partner.
  */
 export const STREAM_LIMITS = {
   perProcess: 200,
@@ -20,35 +20,41 @@ export const STREAM_LIMITS = {
 const RETRY_AFTER_S = 5;
 /** Number of unread messages at which a client is disconnected. */
 const UNREAD_LIMIT = 256;
-/** Time in ms for which the connection may take nothing of a stream before the stream ends. */
+/** Time in ms after which a stream ends if its TCP connection has taken no data. */
 const STALL_MS = 15_000;
 /**
- * A client that stops reading looks like one that reads while the connection still takes messages: the buffers of the
- * kernel and of a proxy take up to 12 MB on one machine, which a quiet stream does not fill in days. So where a limit is
- * reached, its streams are sent comments of this size. They fill the buffers of a client that does not read, and its stream ends
- * by `STALL_MS`. A client that reads gets all of them, or fewer: one whose connection was full for `FULL_MS`, and took
- * more afterwards, `REFILLS` times, has read.
+ * **Probes.** A client that has stopped reading cannot be recognised while its TCP connection still takes messages: the
+ * buffers of the kernel and of a proxy hold up to 12 MB, which a quiet stream does not fill in days. So when a limit is
+ * reached, streams that count towards this limit are probed with comments of `PROBE_BYTES` in total.
+ *
+ * The comments fill the buffers of a client that does not read, and its stream ends after `STALL_MS`. A client that
+ * reads receives all of them. The probe ends early if the TCP connection was full for `FULL_MS` and then took more data
+ * `PROBE_REFILLS` times, because this shows that the client reads.
  */
 const PROBE_BYTES = 16_777_216;
 const FULL_MS = 20;
-const REFILLS = 3;
-/** Number of streams that are probed at a time, because each may fill its buffers. */
+const PROBE_REFILLS = 3;
+/**
+ * Number of streams that are probed at a time. More would need much memory, because each probe may fill its buffers.
+ */
 const PROBED_AT_ONCE = 10;
-/** A stream is probed again after this time in ms at the earliest, which doubles with each probe up to the second. */
+/** Minimum time in ms until a stream is probed again. It doubles with each probe, from `first` to `longest`. */
 const PROBE_AGAIN_MS = { first: 15_000, longest: 240_000 } as const;
 
 export interface EventSink {
   /** Sends a message that `messageOf` has encoded. The same message may be sent to any number of streams. */
   send(message: Uint8Array): void;
-  /** Sends a comment, which clients ignore. The comment keeps proxies and servers from closing an idle connection. */
+  /**
+   * Sends a comment, which clients ignore. The comment keeps proxies and servers from closing an idle TCP connection.
+   */
   beat(): void;
   /** Resolves when the client has read all messages or has disconnected. */
   drained(): Promise<void>;
 }
 
 const encoder = new TextEncoder();
-const BEAT = encoder.encode(": beat\n\n");
-const PADDING = encoder.encode(`:${" ".repeat(65_533)}\n\n`);
+const BEAT_COMMENT = encoder.encode(": beat\n\n");
+const PROBE_COMMENT = encoder.encode(`:${" ".repeat(65_533)}\n\n`);
 
 /** Encodes a message of an event stream; `data` is sent as JSON. */
 export function messageOf(event: string, data: unknown, id?: string): Uint8Array {
@@ -69,7 +75,7 @@ interface StreamsDeps {
   readonly stopping?: AbortSignal | undefined;
 }
 
-/** The open `text/event-stream` responses of this process. */
+/** Opens the `text/event-stream` responses of this process and enforces their limits. */
 export class EventStreams {
   readonly #deps: StreamsDeps;
   readonly #limits: typeof STREAM_LIMITS;
@@ -122,7 +128,7 @@ export class EventStreams {
     if (full === undefined) return;
     this.#probe(full);
     const headers = { "Retry-After": String(RETRY_AFTER_S) };
-    if (full.key === PROCESS) throw new Problem("overloaded", { headers });
+    if (full.key === PROCESS_KEY) throw new Problem("overloaded", { headers });
     throw new Problem("rate_limited", { headers, message: "Too many streams are open." });
   }
 
@@ -134,7 +140,7 @@ export class EventStreams {
     return [...this.#open].filter(({ keys }) => keys.includes(key));
   }
 
-  /** Asks the clients of a full bound to prove that they read: first those that were not asked for longest. */
+  /** Probes streams under a bound that is full, beginning with those that were not probed for the longest time. */
   #probe({ key }: Bound): void {
     const nowMs = this.#deps.clock.monotonicMs();
     const due = this.#under(key).filter(({ probeFromMs }) => probeFromMs <= nowMs);
@@ -145,16 +151,18 @@ export class EventStreams {
 
 type Viewer = Pick<Principal, "userId" | "partnerId" | "impersonatorId" | "tokenKind" | "jti">;
 
-/** The highest number of open streams that are counted under one key. */
+/** The maximum number of open streams that are counted under one key. */
 interface Bound {
   readonly key: StreamKey;
   readonly limit: number;
 }
 
-/** The key under which all streams count. */
-const PROCESS = Symbol("process");
+/** The key under which all streams of the process are counted. */
+const PROCESS_KEY = Symbol("process");
 
-type StreamKey = Key<"user" | "portal" | "portals" | "people-of" | "portals-of"> | typeof PROCESS;
+type StreamKey =
+  | Key<"user" | "portal" | "portals" | "people-of" | "portals-of">
+  | typeof PROCESS_KEY;
 
 function boundsOf(
   { userId, partnerId, impersonatorId, tokenKind, jti }: Viewer,
@@ -172,28 +180,33 @@ function boundsOf(
           { key: keyOf("portals", impersonatorId ?? userId), limit: limits.perPortalMaker },
         ]
       : [{ key: keyOf("user", userId), limit: perUser }]),
-    { key: PROCESS, limit: perProcess - kept },
+    { key: PROCESS_KEY, limit: perProcess - kept },
   ];
 }
 
-/** The messages of one stream, and how far its connection has taken them. */
+/** An open stream: its queue of messages, and how many of them its TCP connection has taken. */
 class OpenStream implements EventSink {
-  /** The keys of the bounds under which the stream counts. */
+  /** The keys of the bounds under which the stream is counted. */
   readonly keys: readonly StreamKey[];
   readonly #clock: Clock;
   readonly #disconnect: () => void;
   controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   /** Callers that wait until the client has read all messages. */
   #waiting: (() => void)[] = [];
-  /** The room of the queue after the last message, and the last time at which there was more. */
+  /**
+   * The free room in the queue after the last message, and the last time at which the TCP connection has taken data.
+   */
   #room = 0;
   #takenMs: number;
-  /** The time from which on the stream may be probed, and the time until the probe after that one. */
+  /** The earliest time of the next probe, and the delay in ms until the probe after it. */
   probeFromMs: number;
   #probeAgainMs: number = PROBE_AGAIN_MS.first;
-  /** Whether a probe begins with the next message. */
+  /** Whether the next message starts a probe. */
   #isSuspected = false;
-  /** The rest of a probe, the time of its last part, and how often the connection was full meanwhile. */
+  /**
+   * State of a probe: its remaining bytes, the time of its last part, and how often the TCP connection was full during
+   * the probe.
+   */
   #padding = 0;
   #paddedMs = 0;
   #refills = 0;
@@ -206,7 +219,7 @@ class OpenStream implements EventSink {
   }
 
   send(message: Uint8Array): void {
-    // `desiredSize` is null once the stream has failed.
+    // `desiredSize` is null once the stream has failed; the client then counts as one that does not read.
     const room = this.controller?.desiredSize ?? -UNREAD_LIMIT;
     const nowMs = this.#clock.monotonicMs();
     if (room > 0 || room > this.#room) this.#takenMs = nowMs;
@@ -220,7 +233,7 @@ class OpenStream implements EventSink {
   }
 
   beat(): void {
-    this.send(BEAT);
+    this.send(BEAT_COMMENT);
   }
 
   drained(): Promise<void> {
@@ -232,30 +245,30 @@ class OpenStream implements EventSink {
     for (const resolve of this.#waiting.splice(0)) resolve();
   }
 
-  /** Makes the next message begin a probe: a connection that takes that one is asked to take more. */
+  /** Makes the next message start a probe: as soon as the TCP connection has taken this message, comments follow. */
   probe(): void {
     this.probeFromMs = this.#clock.monotonicMs() + this.#probeAgainMs;
     this.#probeAgainMs = Math.min(2 * this.#probeAgainMs, PROBE_AGAIN_MS.longest);
     this.#isSuspected = true;
   }
 
-  /** Handles that the connection has taken all messages. */
+  /** Ends the waits of `drained` and continues a probe, when the TCP connection has taken all messages. */
   taken(): void {
     this.release();
     if (this.#padding <= 0) return;
     const nowMs = this.#clock.monotonicMs();
     if (nowMs - this.#paddedMs >= FULL_MS) this.#refills += 1;
-    this.#padding = this.#refills < REFILLS ? this.#padding - PADDING.length : 0;
+    this.#padding = this.#refills < PROBE_REFILLS ? this.#padding - PROBE_COMMENT.length : 0;
     this.#paddedMs = nowMs;
-    if (this.#padding > 0) this.#enqueue(PADDING);
+    if (this.#padding > 0) this.#enqueue(PROBE_COMMENT);
   }
 
-  /** Ends the response, also of a client that may read on one day. */
+  /** Ends the response. A client that reads again later finds it closed. */
   close(): void {
     try {
       this.controller?.close();
     } catch {
-      // The client has disconnected, and the stream is closed.
+      // The error is ignored: the client has disconnected, and the stream is closed.
     }
   }
 
@@ -264,7 +277,7 @@ class OpenStream implements EventSink {
       this.controller?.enqueue(message);
       this.#room = this.controller?.desiredSize ?? 0;
     } catch {
-      // The client has disconnected and the stream is closed. A failed write may be the first sign of that.
+      // The write failed because the client has disconnected. It may be the first sign of that, so the stream is ended.
       this.#disconnect();
     }
   }

@@ -9,14 +9,15 @@ import {
 import { TypeCompiler, type TypeCheck, type ValueError } from "@sinclair/typebox/compiler";
 import { ValueErrorType } from "@sinclair/typebox/errors";
 
+import { isRecord } from "../lib/fields.ts";
 import { invalid, type FieldErrors } from "../lib/problem.ts";
 import { MAX_PARAMETERS, readParameters } from "./text.ts";
 
-const compiled = new WeakMap<TSchema, TypeCheck<TSchema>>();
+const compiledSchemas = new WeakMap<TSchema, TypeCheck<TSchema>>();
 
 /**
- * A value without its invalid parts, down to the fields of objects and the items of arrays. A malformed field is
- * present as undefined and a missing field is absent, so that a rule can distinguish the two cases with `in`.
+ * A value without its invalid parts, at every level of nested objects and arrays. A malformed field is present as
+ * undefined and a missing field is absent, so that a rule can distinguish the two cases with `in`.
  */
 export type ValidParts<T> = T extends readonly (infer E)[]
   ? readonly (ValidParts<E> | undefined)[]
@@ -45,15 +46,16 @@ export function validPartsOf<T>(examined: Examined<T>): T | ValidParts<T> | unde
  * (contract 2.5).
  */
 export function examine<T extends TSchema>(schema: T, value: unknown): Examined<Static<T>> {
-  let checker = compiled.get(schema);
-  if (checker === undefined) compiled.set(schema, (checker = TypeCompiler.Compile(schema)));
+  let checker = compiledSchemas.get(schema);
+  if (checker === undefined) compiledSchemas.set(schema, (checker = TypeCompiler.Compile(schema)));
   if (checker.Check(value)) return { value };
   // The object has no prototype, so that fields named `constructor` or `__proto__` behave like any other field.
   const fieldErrors: FieldErrors = Object.create(null);
   const paths = new Set<string>();
   const { known, unknown } = splitUnknown(schema, value);
   const nameUnknown = () => {
-    for (const name of unknown.splice(0)) fieldErrors[fieldAt(`/${escaped(name)}`)] = [UNKNOWN];
+    for (const name of unknown.splice(0))
+      fieldErrors[fieldAt(`/${escaped(name)}`)] = [UNKNOWN_FIELD];
   };
   for (const error of allErrors(checker.Errors(known))) {
     // Errors are kept in the order in which the checker would report them: missing fields first, then unknown fields,
@@ -71,7 +73,8 @@ export function examine<T extends TSchema>(schema: T, value: unknown): Examined<
 }
 
 /**
- * Replaces the error of an object that may also be null by the errors of its fields, so that the response names them.
+ * Replaces the error of an object that may also be null by the errors of its fields, so that the response names these
+ * fields.
  */
 function* allErrors(errors: Iterable<ValueError>): Iterable<ValueError> {
   for (const error of errors) {
@@ -86,7 +89,7 @@ function* allErrors(errors: Iterable<ValueError>): Iterable<ValueError> {
   }
 }
 
-const UNKNOWN = "is not a known field";
+const UNKNOWN_FIELD = "is not a known field";
 
 /** Returns whether a field of the value itself is missing, rather than a field of a nested object. */
 function isMissing({ type, path }: ValueError): boolean {
@@ -97,8 +100,8 @@ function isMissing({ type, path }: ValueError): boolean {
 const fieldAt = (pointer: string): string => pointer.slice(1).replaceAll("/", ".") || "body";
 
 /**
- * Separates the known fields of an object from the names of unknown fields, if the schema forbids unknown fields. A
- * stranger may send a thousand of them, and the checker creates several objects for each.
+ * Separates the known fields of an object from the names of unknown fields, if the schema forbids unknown fields.
+ * Otherwise a client could send thousands of unknown fields, and the checker would create several objects for each.
  */
 function splitUnknown(schema: TSchema, value: unknown): { known: unknown; unknown: string[] } {
   if (!TypeGuard.IsObject(schema) || schema.additionalProperties !== false || !isRecord(value))
@@ -113,9 +116,6 @@ function splitUnknown(schema: TSchema, value: unknown): { known: unknown; unknow
 
 /** Escapes a reference token of a JSON pointer (RFC 6901, 3). */
 const escaped = (step: string): string => step.replaceAll("~", "~0").replaceAll("/", "~1");
-
-const isRecord = (value: unknown): value is object =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** Validates a part of a body with `examine`. The paths of its errors get the prefix, such as `events.3.`. */
 export function examineUnder<T extends TSchema>(
@@ -134,8 +134,8 @@ export function examineUnder<T extends TSchema>(
 }
 
 /**
- * Returns the value without the parts at these JSON pointers. Only the parents of such parts are visited and copied,
- * so that the recursion is no deeper than the schema, however deep the value is.
+ * Returns the value without the parts at these JSON pointers. Only the parents of such parts are visited and copied, so
+ * the recursion is never deeper than the schema, however deep the value is.
  */
 function without(whole: unknown, pointers: ReadonlySet<string>): unknown {
   const parents = new Set<string>();
@@ -159,13 +159,13 @@ function without(whole: unknown, pointers: ReadonlySet<string>): unknown {
 }
 
 /**
- * Returns the message for a validation error. A schema may have `explain`, a sentence for people where the general
- * message would not help.
+ * Returns the message for a validation error. A schema may define `explain`, a sentence that replaces a general message
+ * that would not help the reader.
  */
 function explain(error: ValueError): string {
   const { schema, value, message } = error;
   if (value === undefined && message.includes("required")) return "is required";
-  if (message === "Unexpected property") return UNKNOWN;
+  if (message === "Unexpected property") return UNKNOWN_FIELD;
   if (typeof schema["explain"] === "string") return schema["explain"];
   if (schema.minLength !== undefined && typeof value === "string") return lengths(schema);
   if (schema.minimum !== undefined && typeof value === "number") return range(schema);
@@ -196,9 +196,9 @@ function lowerFirst(text: string): string {
 }
 
 /**
- * Reads those query parameters that the schema names. Integers are converted, and unknown parameters are ignored. A
+ * Reads the query parameters that the schema defines. Integers are converted, and unknown parameters are ignored. A
  * repeated parameter becomes an array, which no schema of a parameter accepts; with `repeatable` it counts as absent.
- * More parameters than `MAX_PARAMETERS` are a 422.
+ * More than `MAX_PARAMETERS` parameters are a 422.
  */
 export function readQuery(schema: TObject, query: string): Record<string, unknown> {
   const given = readParameters(query);
@@ -214,7 +214,7 @@ export function readQuery(schema: TObject, query: string): Record<string, unknow
   return value;
 }
 
-/** Validates the result of `readQuery` with `examine`, and gives a clear message for a repeated parameter. */
+/** Validates the result of `readQuery` with `examine`, and reports a repeated parameter with a clear message. */
 export function examineQuery<T extends TObject>(
   schema: T,
   value: Readonly<Record<string, unknown>>,
@@ -222,14 +222,14 @@ export function examineQuery<T extends TObject>(
   const examined = examine(schema, value);
   if ("fieldErrors" in examined)
     for (const [name, given] of Object.entries(value))
-      if (Array.isArray(given)) examined.fieldErrors[name] = ["must be given once"];
+      if (Array.isArray(given)) examined.fieldErrors[name] = ["must not be repeated"];
   return examined;
 }
 
 function valueOf({ type, format }: TSchema, text: string): unknown {
   if (type === "integer") return toInteger(text);
-  // A space before the offset of an instant becomes a plus sign. Instants in responses end in `+00:00`, and if they
-  // are pasted into a query, the plus sign is decoded as a space.
+  // A space before the offset of an instant becomes a plus sign. Instants in responses end in `+00:00`; if a client
+  // puts one into a query without encoding it, the plus sign is decoded as a space.
   return format === "date-time" ? text.replace(/ (?=\d{2}:\d{2}$)/, "+") : text;
 }
 
@@ -238,9 +238,9 @@ function toInteger(text: string): unknown {
 }
 
 /**
- * Describes a body that the handler validates itself. Such a body cannot be validated by its schema, because the
- * error of a union names no field, or because the handler's rules have better messages. The schema documents the
- * route and types its client, but accepts every value.
+ * Describes a body that the handler validates itself. Such a body cannot be validated by its schema, because the error
+ * of a union names no field, or because the handler's rules have better messages. The schema documents the route and
+ * types its client, but accepts every value.
  */
 export function checkedByHandler<T extends TSchema>(schema: T): TUnsafe<Static<T>> {
   return Type.Unsafe<Static<T>>(Type.Unknown({ ...schema }));

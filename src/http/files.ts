@@ -28,7 +28,7 @@ const CONTENT_SECURITY_POLICY = [
 
 const MAX_AGE_S = 300;
 
-interface Ready {
+interface PreparedFile {
   readonly encodings: Encodings;
   readonly etag: string;
 }
@@ -45,7 +45,7 @@ export function servedFiles(files: readonly ServedFile[]) {
   return app;
 }
 
-function prepare(body: string | Uint8Array<ArrayBuffer>): Ready {
+function prepare(body: string | Uint8Array<ArrayBuffer>): PreparedFile {
   const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
   return { encodings: encode(bytes), etag: etagOf(bytes) };
 }
@@ -55,14 +55,14 @@ export function etagOf(content: string | Uint8Array): string {
   return `W/"${createHash("sha256").update(content).digest("base64url").slice(0, 22)}"`;
 }
 
-/** Whether the client has the content with this ETag already, so that it gets 304. */
+/** Returns whether the client already has the content with this ETag, so that it gets a 304. */
 export function isKnown(etag: string, requestHeaders: Headers): boolean {
   const known = requestHeaders.get("If-None-Match")?.split(",") ?? [];
   return known.some((one) => one.trim() === etag || one.trim() === "*");
 }
 
 function answer(
-  { encodings, etag }: Ready,
+  { encodings, etag }: PreparedFile,
   contentType: string,
   requestHeaders: Headers,
 ): Response {

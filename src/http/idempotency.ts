@@ -6,29 +6,32 @@ import type { Principal } from "./principal.ts";
 import type { RequestState } from "./request-state.ts";
 import { pathOf } from "./text.ts";
 
-/** The row of a key: the digest of its request, and the response; undefined until release 0.1.0 has stored it. */
+/**
+ * The row of an `Idempotency-Key`: the digest of its request, and the body of the response. `body` is undefined while a
+ * request of release 0.1.0 is running.
+ */
 interface KeyState {
   readonly digest: string;
   readonly body?: unknown;
 }
 
-/** Functions of the database that the HTTP layer needs for keyed requests. */
+/** Database functions that the HTTP layer needs for keyed requests. */
 export interface KeyedRequests {
   /** Returns the state of a key; undefined if the key is free. */
   find(request: KeyedRequest): Promise<KeyState | undefined>;
-  /** Makes the row that stores the key with the body of its response. */
+  /** Builds the row that stores the key with the body of its response. */
   keep(request: KeyedRequest, body: unknown): KeyedResponse;
 }
 
 const HEADER = "idempotency-key";
 const KEY = /^[\x21-\x7e]{1,255}$/;
-/** Begins each digest that has the authority. Those of release 0.1.0 are the SHA-256 of path and body alone. */
+/** Prefix of digests that include the authority. Digests of release 0.1.0 are the SHA-256 of path and body alone. */
 const WITH_AUTHORITY = "authority:";
 
 /**
- * Begins a creating request. Returns the body of the response of an earlier request with the same key; undefined if the
- * request has no key or is the first. Throws a 422 if the earlier request had another path, body or authority, and 409
- * `request_unfinished` if that is not known.
+ * Begins a request to a route that creates something. Returns the stored body if an earlier request with the same key
+ * was answered; undefined if the request has no key or is the first one. Throws a 422 if the earlier request had
+ * another path, body or authority, and a 409 `request_unfinished` if the authority of the earlier request is not known.
  */
 export function beginKeyed(
   keyed: KeyedRequests,
@@ -66,14 +69,14 @@ async function begin(
     });
     return undefined;
   }
-  // Release 0.1.0 did not store for which authority its response was made, so nobody gets it.
+  // Release 0.1.0 did not store the authority for which it built the response, so the response is returned to nobody.
   if (found.digest === sha256(...content)) throw new Problem("request_unfinished");
   if (found.digest !== digest)
     throw invalid({ "Idempotency-Key": ["was used for another request in the last 24 hours"] });
   return found.body;
 }
 
-/** The fields of a principal that differ between tokens of the same authority. */
+/** The fields of a principal that may differ between two tokens with the same authority. */
 const NO_AUTHORITY: ReadonlySet<string> = new Set([
   "userName",
   "jti",
@@ -83,7 +86,10 @@ const NO_AUTHORITY: ReadonlySet<string> = new Set([
   "needsStepUp",
 ] satisfies (keyof Principal)[]);
 
-/** Returns everything of a caller that decides what a response may contain; a new field of the principal belongs to it. */
+/**
+ * Returns all fields of a caller that decide what a response may contain. A new field of the principal is included
+ * automatically.
+ */
 function authorityOf(principal: Principal): string {
   const fields = Object.entries(principal)
     .filter(([name]) => !NO_AUTHORITY.has(name))

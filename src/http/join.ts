@@ -8,7 +8,7 @@ import {
   type SingletonBase,
 } from "elysia";
 
-/** An instance of Elysia of which only the routes are known. */
+/** An Elysia instance whose type contains only the routes. */
 type Routes<Known extends RouteBase> = Elysia<
   "",
   SingletonBase,
@@ -23,8 +23,8 @@ type Each<Union> = Union extends unknown ? (one: Union) => void : never;
 type All<Union> = Each<Union> extends (one: infer Whole extends RouteBase) => void ? Whole : never;
 
 /**
- * Joins groups of routes into one. The typed client only needs the types of the routes, and Elysia's own `use` merges
- * those of decorators, macros and hooks too, for each group again.
+ * Joins groups of routes into one. Elysia's own `use` would also merge the types of decorators, macros and hooks, again
+ * for each group; the typed client needs only the types of the routes.
  */
 export function join<const Groups extends readonly AnyElysia[]>(
   ...groups: Groups

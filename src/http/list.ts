@@ -1,4 +1,3 @@
-import { Problem } from "../lib/problem.ts";
 import { Kind, type SchemaOptions, Type, TypeRegistry, type TSchema } from "@sinclair/typebox";
 
 type KeyTest = (key: string) => boolean;
@@ -10,9 +9,9 @@ TypeRegistry.Set<{ readonly isKey: KeyTest }>(
 );
 
 /**
- * Query parameters of a paginated list (contract 2.4): `limit` from 1 to 100, 50 by default, and the opaque `cursor`.
- * A cursor encodes the sort key of a row. The schema rejects a cursor that this list never produced, together with
- * all other invalid fields.
+ * Query parameters of a paginated list (contract 2.4): `limit` from 1 to 100, 50 by default, and the opaque `cursor`. A
+ * cursor encodes the sort key of a row. The schema rejects a cursor that this list never produced, so the 422 names it
+ * together with all other invalid fields.
  */
 export function pageQuery(isKey: KeyTest) {
   return {
@@ -21,7 +20,7 @@ export function pageQuery(isKey: KeyTest) {
   };
 }
 
-/** Declares the cursor of a list whose sort keys pass the test. */
+/** Declares the schema of the cursor of a list. `isKey` tests the sort key that the cursor encodes. */
 export function cursorText(isKey: KeyTest, options: SchemaOptions = {}) {
   const cursor = { [Kind]: CURSOR, type: "string", isKey, explain: "is not a cursor of this list" };
   return Type.Unsafe<string>({ ...cursor, ...options });
@@ -35,7 +34,7 @@ export interface Page {
   readonly after: string | undefined;
 }
 
-/** Converts a validated query of `pageQuery` into a page: its limit and the key after which it begins. */
+/** Converts a validated query of `pageQuery` into a page: its limit, and the key after which it begins. */
 export function pageOf({
   limit = DEFAULT_LIMIT,
   cursor,
@@ -46,7 +45,9 @@ export function pageOf({
   return { limit, after: cursor === undefined ? undefined : decodeCursor(cursor) };
 }
 
-/** Makes the response with a page of a list. `rows` contains one row more than the limit if there is a next page. */
+/**
+ * Builds the response with a page of a list. `rows` must contain one row more than the limit if there is a next page.
+ */
 export function listOf<Row, Shown>(
   rows: readonly Row[],
   page: Page,
@@ -58,13 +59,13 @@ export function listOf<Row, Shown>(
   return { data: shown.map(shape.show), next_cursor: more ? encodeCursor(shape.key(last)) : null };
 }
 
-/** Rows that a search with a bounded effort found: at most one row more than the page has. */
+/** The rows that a search found which reads a bounded number of rows or bytes: at most one more than the page has. */
 export interface Found<Row> {
   readonly rows: readonly Row[];
   readonly end: string | undefined;
 }
 
-/** Ends a page at its last row if rows behind it were left out, because those of the page are large. */
+/** Ends a page at its last row if the query left out further rows because those of the page are large (`isCut`). */
 export function endingEarly<Row>(
   { rows, isCut }: { readonly rows: readonly Row[]; readonly isCut: boolean },
   key: (row: Row) => string,
@@ -74,10 +75,10 @@ export function endingEarly<Row>(
 }
 
 /**
- * Makes the response with a page of search results that ends where the search ended, even if the page is not full.
+ * Builds the response with a page of search results that ends where the search ended, even if the page is not full.
  * `next` is undefined at the end of the list.
  */
-export function lookOf<Shown>(
+export function pageAnswer<Shown>(
   data: Shown[],
   next: string | undefined,
 ): { data: Shown[]; next_cursor: string | null } {
@@ -85,16 +86,18 @@ export function lookOf<Shown>(
 }
 
 /**
- * Makes the response with a page of a search through a bounded number of rows or bytes. If the search found less than a
- * page, the next page continues where the search ended. `end` is the key of the last row that was read, undefined if
- * there are no further rows.
+ * Builds the response with a page of a search that reads a bounded number of rows or bytes. If the search found less
+ * than a page, the next page continues where the search ended. `end` is the key of the last row that was read;
+ * undefined if there are no further rows.
  */
-export function foundOf<Row, Shown>(
+export function searchPageAnswer<Row, Shown>(
   { rows, end }: Found<Row>,
   page: Page,
   shape: { key: (row: Row) => string; show: (row: Row) => Shown },
 ): { data: Shown[]; next_cursor: string | null } {
-  return rows.length > page.limit ? listOf(rows, page, shape) : lookOf(rows.map(shape.show), end);
+  return rows.length > page.limit
+    ? listOf(rows, page, shape)
+    : pageAnswer(rows.map(shape.show), end);
 }
 
 const anyPage = Type.Object(
@@ -105,9 +108,9 @@ const anyPage = Type.Object(
 const pages = new WeakMap<TSchema, TSchema>();
 
 /**
- * Returns the schema of a page of these items. Its title comes from the item's title. All callers share one schema,
- * because Elysia changes a schema when its route is first used, and two different schemas with one name cannot be
- * described.
+ * Returns the schema of a page of these items. Its title is derived from the item's title. All callers share one
+ * schema, because Elysia changes a schema when its route is first used, and the OpenAPI description rejects two
+ * different schemas with the same title.
  */
 export function listSchema<T extends TSchema>(item: T) {
   const make = () =>
@@ -115,14 +118,11 @@ export function listSchema<T extends TSchema>(item: T) {
       { data: Type.Array(item), ...anyPage.properties },
       item.title === undefined ? {} : { title: `${item.title}Page`, extends: anyPage },
     );
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the page of this very item, from this function.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `pages` contains only results of `make`.
   const page = (pages.get(item) as ReturnType<typeof make> | undefined) ?? make();
   pages.set(item, page);
   return page;
 }
-
-export const isUlid = (text: string): boolean => /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/.test(text);
-export const isRowId = (text: string): boolean => /^[1-9]\d{0,15}$/.test(text);
 
 export function encodeCursor(key: string): string {
   return Buffer.from(key).toString("base64url");
@@ -135,20 +135,4 @@ export function decodeCursor(cursor: string): string {
 function isCursor(text: string, isKey: KeyTest): boolean {
   const key = decodeCursor(text);
   return isKey(key) && encodeCursor(key) === text;
-}
-
-const MAX_ID = 2_147_483_647;
-
-/**
- * Loads the database row whose id is in the path. Throws `not_found` if the row is missing or the id is malformed
- * (contract 2.6).
- */
-export async function findRow<Row>(
-  id: string | undefined,
-  read: (id: number) => Promise<Row | undefined>,
-): Promise<Row> {
-  const wellFormed = id !== undefined && isRowId(id) && Number(id) <= MAX_ID;
-  const row = wellFormed ? await read(Number(id)) : undefined;
-  if (row === undefined) throw new Problem("not_found");
-  return row;
 }

@@ -9,21 +9,21 @@ import { type Readiness, showReadiness } from "../lib/readiness.ts";
 import { BASE_PATH } from "./access.ts";
 import { jsonResponse } from "./openapi/schemas.ts";
 import { literals } from "./principal.ts";
-import { requestStateOf } from "./request-state.ts";
+import type { RequestState } from "./request-state.ts";
 
 /** Adds a request to the metrics. */
 export type CountRequest = (request: {
   readonly method: string;
   /**
-   * The pattern of the request's path, with or without the base path. Real paths contain ids and would create labels
-   * without limit.
+   * The pattern of the request's path, with or without the base path. Real paths contain ids and would create an
+   * unlimited number of labels.
    */
   readonly route: string;
   readonly status: number;
   readonly durationMs: number;
 }) => void;
 
-/** The numbers of actions of the inbox that were taken over, by result. */
+/** The numbers of inbox actions that were processed, by result. */
 interface InboxResults {
   readonly recorded: number;
   readonly unchanged: number;
@@ -31,14 +31,14 @@ interface InboxResults {
 }
 export type CountInbox = (results: InboxResults) => void;
 
-interface Measured {
+interface MeasuredParts {
   readonly passwords: { load(): Load };
   /** The rate limiter; undefined with `RATE_LIMITS=off`. */
   readonly limiter: { readonly unchecked: number } | undefined;
 }
 
-/** Declares the metrics of the API and returns the counters for its routes, its actions and the inbox. */
-export function apiMetrics(registry: Registry, { passwords, limiter }: Measured) {
+/** Declares the metrics of the API and returns the counters for requests, sign-ins and the inbox. */
+export function apiMetrics(registry: Registry, { passwords, limiter }: MeasuredParts) {
   const signIns = new Counter({
     name: "reviewrelay_sign_ins_total",
     help: "Passwords that were checked, by result: right, wrong, or refused because locked.",
@@ -47,20 +47,20 @@ export function apiMetrics(registry: Registry, { passwords, limiter }: Measured)
   });
   const inbox = new Counter({
     name: "reviewrelay_inbox_actions_total",
-    help: "Actions of the inbox that were taken over, by result: recorded, unchanged, or duplicate.",
+    help: "Actions of the inbox that were processed, by result: recorded, unchanged, or duplicate.",
     labelNames: ["result"],
     registers: [registry],
   });
   const countInbox: CountInbox = (results) => {
     for (const [result, count] of Object.entries(results)) inbox.inc({ result }, count);
   };
-  // A counter with labels is shown from its first count on.
+  // A counter with labels is exported only after its first increment, so each label is incremented by 0.
   countInbox({ recorded: 0, unchanged: 0, duplicate: 0 });
   readCounter(
     registry,
     {
       name: "reviewrelay_rate_limit_unchecked_total",
-      help: "Requests that passed uncounted because Redis was away.",
+      help: "Requests that the rate limit did not count because Redis was unavailable.",
     },
     () => [[{}, limiter?.unchecked ?? 0]],
   );
@@ -68,7 +68,7 @@ export function apiMetrics(registry: Registry, { passwords, limiter }: Measured)
     registry,
     {
       name: "reviewrelay_password_hashes",
-      help: "Password hashes at hand, by state.",
+      help: "Password hashes in progress, by state: running or waiting.",
       labelNames: ["state"],
     },
     () => {
@@ -100,15 +100,23 @@ function countRequests(registry: Registry): CountRequest {
   };
 }
 
-/** Function that is called with a response just before it is sent. */
-export type Answered = (request: Request, route: string | undefined, status: number) => void;
+/** A request whose response is about to be sent. */
+interface AnsweredRequest {
+  readonly request: Request;
+  readonly requestState: RequestState;
+  /** The pattern of the path; undefined for an unknown path. */
+  readonly route: string | undefined;
+}
+
+/** Function that is called with a request and the status of its response, just before the response is sent. */
+export type Answered = (answered: AnsweredRequest, status: number) => void;
 
 /** Counts every request that reached a route, whether the request succeeded or not. */
 export function answerCounter(clock: Clock, count: CountRequest): Answered {
-  return (request, route, status) => {
+  return ({ request, requestState, route }, status) => {
     // A request with an unsupported method is not counted, because it has no route and its method may be any text.
     if (route === undefined || status === METHOD_NOT_ALLOWED) return;
-    const durationMs = clock.monotonicMs() - requestStateOf(request).startedMs;
+    const durationMs = clock.monotonicMs() - requestState.startedMs;
     count({ method: request.method, route, status, durationMs });
   };
 }
@@ -128,8 +136,8 @@ export function health(readiness: () => Promise<Readiness>) {
     .get("/healthz", () => ({ status: "ok" }), {
       detail: {
         operationId: "getHealthz",
-        summary: "Tell that the process is alive",
-        description: "Does not check its stores.",
+        summary: "Check that the process is alive",
+        description: "Does not check PostgreSQL and Redis.",
         responses: { "200": jsonResponse("The process is alive.", LIVENESS) },
       },
     })
@@ -168,10 +176,11 @@ const READINESS = Type.Object(
 );
 const READYZ_DETAIL: DocumentDecoration = {
   operationId: "getReadyz",
-  summary: "Tell whether the process is ready",
-  description: "Not ready while PostgreSQL is unreachable, a key is missing, or it drains.",
+  summary: "Check whether the process is ready",
+  description:
+    "Not ready while PostgreSQL is unreachable, a key is missing, or the process drains.",
   responses: {
     "200": jsonResponse("Ready; `degraded` without Redis.", READINESS),
-    "503": jsonResponse("Not ready; `checks` says why.", READINESS),
+    "503": jsonResponse("Not ready; `checks` has the reason.", READINESS),
   },
 };

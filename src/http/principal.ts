@@ -13,7 +13,9 @@ export type Role =
   | "location_user"
   | "service";
 
-/** The scopes of contract 3.6. `*` stands for all of them; `password:reset` is never part of `*`. */
+/**
+ * The scopes of contract 3.6. `*` includes all others of this list, but not `password:reset`, which is no part of it.
+ */
 export const SCOPES = [
   "*",
   "reviews:read",
@@ -72,9 +74,9 @@ export interface Principal {
   readonly signInMethod: SignInMethod | null;
   /** The time of the sign-in; null for tokens without a family. */
   readonly signedInAt: Date | null;
-  /** The last proof of a second factor in the session (contract 4.27); null without one. */
+  /** Time of the last proof of a second factor in the session (contract 4.27); null without one. */
   readonly factorAt: Date | null;
-  /** Whether the session must prove a second factor before a route with step-up. */
+  /** Whether the session must prove a second factor before it may use a route with step-up. */
   readonly needsStepUp: boolean;
   /** The OAuth client of the token; null for tokens of the service's own pages. */
   readonly clientId: string | null;
@@ -83,7 +85,7 @@ export interface Principal {
   readonly impersonatorId: number | null;
   /** The pages that the session of a portal link may open (contract 6.20); null for all other tokens. */
   readonly pages: readonly string[] | null;
-  /** The ids of the partners that a service acts for; null for all, and for everybody else. */
+  /** The ids of the partners for which a service acts; null if it acts for all partners, and for every other caller. */
   readonly actsForPartners: readonly number[] | null;
 }
 
@@ -109,7 +111,7 @@ export function literals<const T extends string | number>(
   );
 }
 
-/** Schema of a scope. Generators take the names of its constants from it, because `*` has no letter. */
+/** Schema of a scope. `x-enum-varnames` names the constants for code generators, because `*` contains no letter. */
 export const scopeValue = literals(SCOPES, {
   title: "Scope",
   description: "Scope of a token.",
@@ -118,7 +120,10 @@ export const scopeValue = literals(SCOPES, {
   ),
 });
 
-/** Returns the partner of the caller. The access rule of the route admits only a partner's users. */
+/**
+ * Returns the partner of the caller. Throws `forbidden` if there is none, although the access rule of the route should
+ * admit only a partner's users.
+ */
 export function tenantOf({ partnerId }: Principal): number {
   if (partnerId === null) throw new Problem("forbidden");
   return partnerId;

@@ -20,8 +20,8 @@ interface RateLimits {
 }
 
 /**
- * The party for which a request is counted: the user of a verified token, the address without a token, or the session
- * of a portal link together with the user who made the link (contract 2.9).
+ * The subject that a request is counted for: the user of a verified token, the address without a token, or the session
+ * of a portal link together with the user who created the link (contract 2.9).
  */
 export type Subject =
   | { readonly kind: keyof RateLimits; readonly id: string }
@@ -43,7 +43,7 @@ export interface RateLimiter {
    * passes (contract 2.9).
    */
   take(subject: Subject): Promise<Taken | undefined>;
-  /** Number of requests since the start of the process that passed uncounted, because Redis was unreachable. */
+  /** Number of requests since the start of the process that no rate limit checked, because Redis was unreachable. */
   readonly unchecked: number;
 }
 
@@ -52,16 +52,16 @@ interface Bucket extends RateLimit {
 }
 
 /**
- * Limits of portal sessions relative to a user's limit: that of one session, and that of all sessions together whose
- * links one user made.
+ * Limits of portal sessions, as multiples of a user's limit: of one session, and of all sessions together whose links
+ * one user created.
  */
 const PORTAL_SESSION = 1 / 4;
 const PORTAL_SESSIONS_OF_MAKER = 4;
 
 /**
- * Lists the buckets from which a request takes. The first belongs to the party itself. The others are shared with
- * parties that could otherwise multiply a limit without bound, such as all addresses of a network. A shared bucket
- * holds at least twice as much, so that no single party can empty it.
+ * Returns the buckets from which a request takes. The first bucket belongs to the subject itself. The others are shared
+ * by subjects that could together exceed any limit, such as all addresses of a network. A shared bucket holds at least
+ * twice as many requests as the first one, so that no single subject can empty it.
  */
 function bucketsOf(subject: Subject, limits: RateLimits): Bucket[] {
   const { kind, id } = subject;
@@ -73,8 +73,8 @@ function bucketsOf(subject: Subject, limits: RateLimits): Bucket[] {
   const limit = limits[kind];
   if (kind === "user") return [{ key: keyOf("user", id), ...limit }];
   if (kind === "ip") return [{ key: keyOf("ip", networkOf(id)), ...limit }];
-  // One subscriber line often has an IPv6 /56 or even a /48. A limit per /64 alone would allow it 256 or 65,536 times
-  // the limit.
+  // The /56 and the /48 have buckets, too, because they often belong to one internet access. If only /64 networks were
+  // limited, it could send 256 or 65,536 times the limit.
   return networksOf(id)
     .toReversed()
     .map((network, i) => ({ key: keyOf("signIn", network), ...times(limit, 2 ** i) }));
@@ -85,18 +85,18 @@ function times({ perMinute, burst }: RateLimit, factor: number): RateLimit {
 }
 
 /**
- * Lua script that takes one request from all buckets, or from none if one bucket is empty, so that a party over its
- * own limit takes nothing from shared buckets. The clock is that of Redis, so that processes with different clocks
- * agree. ARGV contains the rate and the burst of each key.
+ * Lua script that takes one request from all buckets, or from none if one bucket is empty. So a subject that has used
+ * up its own limit takes nothing from shared buckets. The script uses the clock of Redis, so that processes with
+ * different clocks agree. ARGV contains the rate and the burst of each key.
  */
-const TAKE = `
+const TAKE_SCRIPT = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + time[2] / 1000
 local lefts, allowed = {}, 1
 for i, key in ipairs(KEYS) do
   local rate, burst = tonumber(ARGV[2 * i - 1]), tonumber(ARGV[2 * i])
   local bucket = redis.pcall('HMGET', key, 'left', 'at')
-  -- A Redis key of another type is deleted, because it would turn off the limits of its parties permanently.
+  -- A Redis key of another type is deleted. Otherwise it would turn off this limit permanently.
   if bucket.err then
     redis.call('DEL', key)
     bucket = {}
@@ -123,8 +123,8 @@ declare module "ioredis" {
 
 const MINUTE_MS = 60_000;
 /**
- * Time in ms without further calls of Redis after a failure. If Redis hangs, it then delays one request instead of
- * all.
+ * Time in ms for which Redis is not called after a failure. So if Redis hangs, it delays one request per pause instead
+ * of all requests.
  */
 const PAUSE_MS = 1_000;
 
@@ -147,7 +147,7 @@ class RedisRateLimiter implements RateLimiter {
 
   constructor(deps: Deps) {
     this.#deps = deps;
-    deps.redis.defineCommand("takeTokens", { lua: TAKE });
+    deps.redis.defineCommand("takeTokens", { lua: TAKE_SCRIPT });
   }
 
   async take(subject: Subject): Promise<Taken | undefined> {
@@ -173,17 +173,20 @@ class RedisRateLimiter implements RateLimiter {
   }
 }
 
-/** Describes the tightest bucket: the one that blocks the request for longest, or would be the first to block. */
+/**
+ * Returns the state of the tightest bucket: the one that blocks the request for the longest time, or would be the first
+ * to block it.
+ */
 function takenOf(buckets: readonly Bucket[], answer: unknown): Taken {
   const [allowed, ...lefts]: unknown[] = Array.isArray(answer) ? answer : [];
   const states = buckets.map((limit, i) => {
     const left = Number(lefts[i]);
-    if (!Number.isFinite(left)) throw new Error("Redis answered no bucket.");
+    if (!Number.isFinite(left)) throw new Error("Redis returned no state of a bucket.");
     const perSecond = limit.perMinute / 60;
     return { limit, left, nextInS: (1 - left) / perSecond, perSecond };
   });
   const [tightest] = states.toSorted((a, b) => b.nextInS - a.nextInS);
-  if (tightest === undefined) throw new Error("A request takes from one bucket at least.");
+  if (tightest === undefined) throw new Error("A request must take from at least one bucket.");
   const { limit, left, nextInS, perSecond } = tightest;
   return {
     allowed: allowed === 1,
@@ -194,7 +197,7 @@ function takenOf(buckets: readonly Bucket[], answer: unknown): Taken {
   };
 }
 
-/** Counts one request for the rate limit at most once, and makes the rate limit headers of its response. */
+/** Counts one request for the rate limit at most once, and builds the rate limit headers of its response. */
 export class Meter {
   readonly #limiter: RateLimiter | undefined;
   #taken: Taken | undefined;
@@ -215,7 +218,7 @@ export class Meter {
   }
 
   /**
-   * Returns the `RateLimit-*` headers as in the IETF draft with three header fields. `RateLimit-Policy` contains the
+   * Returns the `RateLimit-*` headers of the IETF draft with three header fields. `RateLimit-Policy` contains the
    * refill rate of the bucket.
    */
   get headers(): Readonly<Record<string, string>> {

@@ -4,19 +4,19 @@ import { monotonicFactory } from "ulid";
 
 import type { Creation } from "./creation.ts";
 
-/** Facts about a request that are known before authentication. Audit rows contain them unchanged. */
+/** Data of a request that is known before authentication. Audit rows contain it unchanged. */
 export interface RequestContext {
   readonly requestId: string;
   readonly ip: string;
   readonly userAgent: string | null;
   readonly headers: Headers;
-  /** Set for a creating request with an `Idempotency-Key`, once it may run. */
+  /** Set for a request whose `Idempotency-Key` no earlier request has used. */
   creation?: Creation;
 }
 
 /**
- * Generator of request ids. Ids within the same millisecond are incremented, which costs a fifth of generating new
- * random ids. Request ids are not secret.
+ * Generates request ids. An id in the same millisecond as the previous one is the previous one plus 1, which takes a
+ * fifth of the time of a new random id. That is safe, because request ids are not secret.
  */
 const nextId = monotonicFactory();
 
@@ -24,8 +24,8 @@ const SANE_TOKEN = /^[A-Za-z0-9._-]{1,128}$/;
 const USER_AGENT_LIMIT = 256;
 
 /**
- * Reads the request context from the request's headers. `X-Request-Id` is adopted as request id if it is a valid
- * token (contract 2.8).
+ * Reads the request context from the request's headers. `X-Request-Id` becomes the request id if it has up to 128
+ * letters, digits, `.`, `_` and `-` (contract 2.8).
  */
 export function readRequestContext(
   headers: Headers,
@@ -43,7 +43,7 @@ export function readRequestContext(
 
 /**
  * Returns the address of the client from `X-Forwarded-For`: the last address that does not belong to a trusted proxy.
- * Addresses further left may be invented by the caller.
+ * The addresses before it are ignored, because the caller may have invented them.
  */
 function clientAddress(
   forwarded: string | null,

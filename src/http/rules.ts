@@ -5,12 +5,12 @@ import type { RequestContext } from "./request-context.ts";
 import type { ValidParts } from "./fields.ts";
 import type { Principal } from "./principal.ts";
 
-/** Error messages of rules by field path; undefined for a field without an error. */
+/** Error messages of rules by field path. Undefined means that the field has no error. */
 export type RuleErrors = Readonly<Record<string, string | undefined>>;
 
 /**
- * The input of a field rule: the valid fields, while other fields may be malformed or missing. The objects that the
- * path names are added under the names of their macros.
+ * The input of a field rule: the valid fields of the request. A malformed field is undefined, and a missing field is
+ * absent. The objects that the path identifies are added under the names of their macros.
  */
 export interface RuleInput<B extends TSchema, Q extends TObject = TObject> {
   readonly principal: Principal;

@@ -15,14 +15,15 @@ import {
 } from "@sinclair/typebox";
 
 import { isoInstant } from "../lib/clock.ts";
+import { fieldsOf } from "../lib/fields.ts";
 import type { TInstant } from "./text.ts";
 
-/** Declares a value that a row stores as the JSON of the response, so that `shown` does not change it. */
+/** Declares a value that the row already stores in the JSON form of the response. `shown` does not change it. */
 export function storedJson(schema: TSchema): TUnsafe<unknown> {
   return Type.Unsafe<unknown>({ ...schema, [Kind]: "Any" });
 }
 
-/** The name of a field in TypeScript: `started_at` becomes `startedAt`. */
+/** Converts the name of a field to camel case: `started_at` becomes `startedAt`. */
 type CamelCase<Name> = Name extends `${infer Head}_${infer Tail}`
   ? `${Head}${Capitalize<CamelCase<Tail>>}`
   : Name;
@@ -30,14 +31,14 @@ type CamelCase<Name> = Name extends `${infer Head}_${infer Tail}`
 /** The names of an object schema's fields in TypeScript. */
 type FieldsOf<T extends TObject> = CamelCase<keyof T["properties"] & string>;
 
-/** Picks the fields that a schema shows, for example from the columns of a table. */
+/** Picks those fields that a schema contains, for example from the columns of a table. */
 export function fieldsShown<T extends TObject, Fields extends Record<FieldsOf<T>, unknown>>(
   schema: T,
   fields: Fields,
 ): Pick<Fields, FieldsOf<T>> {
   const names = Object.keys(schema.properties).map(camelCase);
   const all: Readonly<Record<string, unknown>> = fields;
-  // The type of `fields` says that it has each of these names.
+  // The cast is safe: by its type, `fields` contains each of these names.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return Object.fromEntries(names.map((name) => [name, all[name]])) as Pick<Fields, FieldsOf<T>>;
 }
@@ -56,8 +57,8 @@ type RowOfFields<P extends TProperties> = {
 };
 
 /**
- * The value that `shown` turns into a response of this schema: names are in camel case, and instants are dates. A row
- * of a query may have more fields; the response omits them.
+ * The value that `shown` converts into a response of this schema. Its names are in camel case, and its instants are
+ * dates. A row may have further fields; the response omits them.
  */
 export type RowOf<T extends TSchema> = T extends TInstant
   ? Date
@@ -71,24 +72,28 @@ export type RowOf<T extends TSchema> = T extends TInstant
 
 type Convert = (value: unknown) => unknown;
 
-/** A field of a response: its names in JSON and in TypeScript, and the conversion of its value if it needs one. */
+/**
+ * A field of a response: its names in JSON and in TypeScript, and the conversion of its value (undefined if there is
+ * none).
+ */
 type Field = readonly [name: string, source: string, convert: Convert | undefined];
 
 const converters = new WeakMap<TObject, Convert>();
 
 /**
- * Shows a row as the API does: its fields have the names and the order of the schema, instants are ISO text, and
- * null stays null.
+ * Converts a row to its form in the API: the fields have the names and the order of the schema, and instants become ISO
+ * text. Null stays null.
  */
 export function shown<T extends TObject>(schema: T, row: RowOf<T>): Static<T> {
   let convert = converters.get(schema);
   if (convert === undefined) converters.set(schema, (convert = objectConverter(schema)));
-  // The converter copies each field of the schema, and the type of the row says that it has the right value.
+  // The cast is safe: the converter copies each field of the schema, and the type of the row guarantees the types of
+  // the values.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return convert(row) as Static<T>;
 }
 
-/** Returns a function that shows rows of a list by this schema. */
+/** Returns a function that converts rows with `shown` by this schema. */
 export function shownAs<T extends TObject>(schema: T): (row: RowOf<T>) => Static<T> {
   return (row) => shown(schema, row);
 }
@@ -100,7 +105,7 @@ function objectConverter({ properties }: TObject): Convert {
     converterOf(schema),
   ]);
   return (row) => {
-    const values: Readonly<Record<string, unknown>> = Object(row);
+    const values = fieldsOf(row);
     const body: Record<string, unknown> = {};
     for (const [name, source, convert] of fields) {
       const value = values[source];
@@ -110,14 +115,14 @@ function objectConverter({ properties }: TObject): Convert {
   };
 }
 
-/** Returns the conversion of a value; undefined if the response contains the value as it is. */
+/** Returns the conversion of a value; undefined if the response contains the value unchanged. */
 function converterOf(schema: TSchema): Convert | undefined {
   if (schema["format"] === "date-time")
     return (value) => (types.isDate(value) ? isoInstant(value) : value);
   if (TypeGuard.IsObject(schema)) return objectConverter(schema);
   if (TypeGuard.IsArray(schema)) {
     const convert = converterOf(schema.items);
-    return convert && ((values) => Array.from(Object(values), convert));
+    return convert && ((values) => (Array.isArray(values) ? values.map(convert) : []));
   }
   if (!TypeGuard.IsUnion(schema)) return undefined;
   const [convert] = schema.anyOf.flatMap((member) => converterOf(member) ?? []);

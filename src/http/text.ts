@@ -20,31 +20,31 @@ export function storableText(
   return textWithout("\\u0000", [min, max], explain);
 }
 
-/** Characters of which a line consists if it shows nothing. */
-const UNSEEN = /^[\p{Z}\p{Cc}\p{Cf}\p{M}\p{DI}\u2800\ufffc]*$/u;
-const LINE = "line";
-FormatRegistry.Set(LINE, (text) => !UNSEEN.test(text));
+/** Matches text that consists only of characters that are not visible. */
+const INVISIBLE_TEXT = /^[\p{Z}\p{Cc}\p{Cf}\p{M}\p{DI}\u2800\ufffc]*$/u;
+const LINE_FORMAT = "line";
+FormatRegistry.Set(LINE_FORMAT, (text) => !INVISIBLE_TEXT.test(text));
 
 /**
- * Declares the schema of a text in one line, such as a name. It excludes line breaks, the other control characters, with
- * which a name could rewrite a terminal, the controls that change the direction of the text around it, and lines that
- * show nothing.
+ * Declares the schema of a text of one line, such as a name. It excludes line breaks, other control characters (with
+ * which a name could change the output of a terminal), characters that change the direction of the surrounding text,
+ * and text without any visible character.
  */
 export function lineText([min, max]: Length): TString {
   const explain = `must be one line of ${min} to ${max} characters, without control characters, and not blank`;
   const controls =
     "\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069";
   const line = textWithout(controls, [min, max], explain);
-  // The OpenAPI description leaves out the format, which no client knows.
-  return { ...line, format: LINE, characters: { ...line["characters"], format: undefined } };
+  // The OpenAPI description omits the format, which clients do not know.
+  return { ...line, format: LINE_FORMAT, characters: { ...line["characters"], format: undefined } };
 }
 
 type Length = readonly [min: number, max: number];
 
 function textWithout(excluded: string, [min, max]: Length, explain: string): TString {
   const character = `(?:[^${excluded}\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff])`;
-  // The OpenAPI description gets this simpler pattern, because code generators discard a pattern with surrogates, and
-  // their JSON never contains half a surrogate pair.
+  // The OpenAPI description gets this simpler pattern: code generators drop a pattern that contains surrogates, and the
+  // JSON of generated clients never contains half a surrogate pair.
   const characters = { minLength: min, maxLength: max, pattern: `^[^${excluded}]*$` };
   return Type.String({ pattern: `^${character}{${min},${max}}$`, characters, explain });
 }
@@ -52,8 +52,8 @@ function textWithout(excluded: string, [min, max]: Length, explain: string): TSt
 /** Declares the query parameter `q` of a list: a text that the listed rows contain, ignoring case (contract 2.4). */
 export const searchText = (): TString => storableText([1, 200]);
 
-const INSTANT = "date-time";
-FormatRegistry.Set(INSTANT, (text) => parseInstant(text) !== undefined);
+const DATE_TIME = "date-time";
+FormatRegistry.Set(DATE_TIME, (text) => parseInstant(text) !== undefined);
 
 /**
  * Declares the schema of an instant in a request, in the format of contract 2.3. The handler reads it with
@@ -61,32 +61,33 @@ FormatRegistry.Set(INSTANT, (text) => parseInstant(text) !== undefined);
  */
 export function instantText(): TString {
   return Type.String({
-    format: INSTANT,
+    format: DATE_TIME,
     explain: "must be an ISO 8601 instant with an offset, such as 2026-06-01T12:00:00.000+00:00",
   });
 }
 
-/** The schema of an instant in a response, whose row is a date (src/http/shown.ts). */
+/** The schema of an instant in a response. The row contains a `Date`, which `shown` converts (src/http/shown.ts). */
 export interface TInstant extends TString {
-  format: typeof INSTANT;
+  format: typeof DATE_TIME;
 }
 
-/** Declares the schema of an instant in a response. */
 export function instantAnswer(): TInstant {
-  // The format is given twice: to TypeBox, so that it is the first key in the API description, and to the type.
-  return Object.assign(Type.String({ format: INSTANT }), { format: INSTANT } as const);
+  // The format is given twice: to TypeBox, so that it is the first key in the API description, and to the TypeScript
+  // type.
+  return Object.assign(Type.String({ format: DATE_TIME }), { format: DATE_TIME } as const);
 }
 
 /**
- * Declares the schema of a secret, a token or a link in a response. A route that answers one asks for a step-up
- * (contract 4.27); tests/integration/auth/step-up.test.ts finds these routes by this mark.
+ * Declares the schema of a secret, a token or a link in a response. A route that returns one requires a step-up
+ * (contract 4.27). tests/integration/auth/step-up.test.ts finds these routes by the property `isSecret`.
  */
 export const secretText = (options: StringOptions = {}): TString =>
   Type.String({ ...options, isSecret: true });
 
 /**
- * Marks the schema of an address in a request that data is sent to, or that opens pages to others. A route that changes
- * one asks for a step-up, which the same test proves.
+ * Sets `isReceiver` in the schema of an address in a request if data is sent to the address, or if the address lets
+ * others open pages. A route that changes such an address requires a step-up; tests/integration/auth/step-up.test.ts
+ * checks this.
  */
 export const receiving = <T extends TSchema>(schema: T): T => ({ ...schema, isReceiver: true });
 
@@ -97,7 +98,7 @@ export function orNull<T extends TSchema>(schema: T, options: { [name: string]: 
 
 const MAX_INTEGER = 2_147_483_647;
 
-/** Declares the schema of the id of a database row. */
+/** Declares the schema of the numeric id of a database row. */
 export function rowId() {
   return Type.Integer({
     minimum: 1,
@@ -117,12 +118,12 @@ export function ulidText(): TString {
 }
 
 /**
- * The highest number of parameters in a form or a query. No route, no extension of RFC 6749 and no identity provider
- * sends as many.
+ * Maximum number of parameters in a form or a query. No route defines as many, and no extension of RFC 6749 and no
+ * identity provider sends as many.
  */
 export const MAX_PARAMETERS = 64;
 
-/** All values of each parameter of a form or a query, in the order in which they were sent. */
+/** All values of each parameter in a form or a query, in the order in which they were sent. */
 export type Parameters = ReadonlyMap<string, readonly string[]>;
 
 /** Parses a form or a query in one pass; returns undefined if it has more than `MAX_PARAMETERS` parameters. */
@@ -140,8 +141,8 @@ export function readParameters(text: string): Parameters | undefined {
 const PATH = /^\w+:\/\/[^/?#]*(\/?[^?#]*?)\/?(?:[?#]|$)/;
 
 /**
- * Returns the path of a request, without the slash that may end it (contract 2.1). A URL parser is not used, because it
- * rejects some well-formed `Host` headers, such as `a.1`.
+ * Returns the path of a request, without a trailing slash (contract 2.1). A URL parser is not used, because it rejects
+ * some well-formed `Host` headers, such as `a.1`.
  */
 export function pathOf({ url }: Pick<Request, "url">): string {
   return PATH.exec(url)?.[1] ?? "";

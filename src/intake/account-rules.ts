@@ -11,34 +11,34 @@ import {
 } from "../reviews/events.ts";
 import type { FlagNotice } from "./notices.ts";
 
-/** The effect of an account's action on a review: one event with its changes, no effect, or an error code. */
-export type ReviewDecision = Written | Nothing | Refused;
+/** The decision about a user's action on a review: one event with its changes, no effect, or an error code. */
+export type ReviewDecision = WriteDecision | NothingDecision | RefuseDecision;
 
-interface Written {
+interface WriteDecision {
   readonly kind: "write";
   readonly event: ReviewEvent;
   readonly changes: ReviewChanges;
-  /** The mail that the event leads to, without its review. */
+  /** The mail that follows the event, without the id of the review, which the caller adds. */
   readonly notice?: Omit<FlagNotice, "reviewId"> | undefined;
 }
-interface Nothing {
+interface NothingDecision {
   readonly kind: "nothing";
 }
-interface Refused {
+interface RefuseDecision {
   readonly kind: "refuse";
   readonly code: ProblemCode;
   readonly errors?: FieldErrors;
 }
 
-function write(review: ReviewState, event: ReviewEvent, act: Act): Written | Nothing {
+function write(review: ReviewState, event: ReviewEvent, act: Act): WriteDecision | NothingDecision {
   const changes = decideEvent(review, event, act);
   return changes === "unchanged" ? { kind: "nothing" } : { kind: "write", event, changes };
 }
 
-const refuse = (code: ProblemCode): Refused => ({ kind: "refuse", code });
+const refuse = (code: ProblemCode): RefuseDecision => ({ kind: "refuse", code });
 
 /**
- * Decides about a response. The first response of a review is the event `response_submitted`, every later one
+ * Decides about a response. The first response to a review is the event `response_submitted`. Every later one is
  * `response_updated`, even with the same text (contract 9.2).
  */
 export function decideResponse(review: ReviewState, body: string, act: Act): ReviewDecision {
@@ -48,15 +48,18 @@ export function decideResponse(review: ReviewState, body: string, act: Act): Rev
 }
 
 /**
- * Deletes the response to a review. The response to a removed review is deleted, too, because it may still be shown
- * somewhere.
+ * Decides about the deletion of a response. The response to a removed review can be deleted, too, because other sites
+ * may still show the response.
  */
 export function decideResponseDeletion(review: ReviewState, act: Act): ReviewDecision {
   const decision = write(review, { name: "response_deleted", metadata: {} }, act);
   return decision.kind === "nothing" ? refuse("no_response") : decision;
 }
 
-/** Opens a flag on a review. A review has at most one open flag; after it is closed the review may be flagged again. */
+/**
+ * Decides about a new flag on a review. A review has at most one open flag; after that one is closed, the review can be
+ * flagged again.
+ */
 export function decideFlag(review: ReviewState, reason: string, act: Act): ReviewDecision {
   if (review.removedAt !== null) return refuse("review_removed");
   const decision = write(review, { name: "review_flagged", metadata: { reason } }, act);
@@ -64,9 +67,9 @@ export function decideFlag(review: ReviewState, reason: string, act: Act): Revie
 }
 
 /**
- * Moves the flag of a review. Moving it to its present status writes nothing, even if that status closed the flag:
- * the caller may be repeating a request after its answer was lost. Removed reviews are accepted, because many flags
- * ask for a removal.
+ * Decides about a new status of a review's flag. If the flag already has this status, nothing is written, even if the
+ * status closed the flag: the caller may be repeating a request whose response was lost. Removed reviews are accepted,
+ * because many flags ask for a removal.
  */
 export function decideFlagStatus(
   review: ReviewState,
@@ -81,14 +84,14 @@ export function decideFlagStatus(
 }
 
 /**
- * Assigns the review to a user. Assigning it to its present assignee writes nothing. Removed reviews are accepted,
- * because somebody may have to look into them.
+ * Decides about the assignment of a review to a user. If the user is already the assignee, nothing is written. Removed
+ * reviews are accepted, because somebody may have to examine them.
  */
 export function decideAssignment(review: ReviewState, userId: number, act: Act): ReviewDecision {
   return write(review, { name: "review_assigned", metadata: { user_id: userId } }, act);
 }
 
-/** Adds a note to a review. The note exists in the history only, so the same text twice is two notes. */
+/** Decides about a new note on a review. Notes exist only in the history, so the same text twice becomes two notes. */
 export function decideNote(review: ReviewState, body: string, act: Act): ReviewDecision {
   return write(review, { name: "note_added", metadata: { body } }, act);
 }

@@ -19,56 +19,56 @@ import {
 import { apply, type Draft, draftOf, type Known, reviewIdOf } from "./decide.ts";
 import type { LookedUpSecret, Site } from "./queries/look-up.ts";
 import type { Person } from "./queries/people.ts";
-import { placeAction } from "./service-input.ts";
+import { resolveAction } from "./service-input.ts";
 
-/** All that a batch reads before it writes. */
+/** The state that is read for a batch of requests before the decisions about them. */
 export interface Found extends Known {
-  /** Maps each provider slug to what the provider's requests are verified with now. */
+  /** Maps each provider slug to the credentials that are valid now. */
   readonly accepted: ReadonlyMap<string, LookedUpSecret>;
-  /** Connections that a change writes and another transaction has locked. */
+  /** Connections that a change would write, but that another transaction has locked. */
   readonly heldSites: ReadonlySet<number>;
   /** Existing reviews that another transaction has locked. */
   readonly heldReviews: ReadonlySet<number>;
   /** Partners with a sequence that another transaction has locked. */
   readonly heldPartners: ReadonlySet<number>;
-  /** Ids of changes that earlier requests have claimed. */
+  /** Ids of changes that earlier requests have used. */
   readonly seen: ReadonlySet<Claim>;
-  /** The users whom actions of services name, by their ids. */
+  /** The users that actions of services refer to, by their ids. */
   readonly users: ReadonlyMap<number, Person>;
-  /** The owners on whose behalf staff acts, by the ids of their accounts. */
+  /** The owners on whose behalf staff acts, by the ids of the owners' accounts. */
   readonly owners: ReadonlyMap<number, Person>;
-  /** The rules for the commands of persons, with what they have read. */
+  /** The functions that decide about the requests of accounts. Each has already read the data that it needs. */
   readonly commands: ReadonlyMap<AccountRequest, Rule>;
 }
 
-/** The ids of changes to claim. */
+/** The new ids of changes, which are stored so that a repeated change is recognised. */
 interface Claims {
   readonly ofProviders: { readonly slug: string; readonly id: string }[];
   readonly ofServices: { readonly serviceId: number; readonly id: string }[];
 }
 
-/** What was decided about requests, and what is to be written. */
+/** The decisions about the requests of a batch, and the changes to write. */
 export interface Decided {
   readonly draft: Draft;
-  /** In the order of the requests. */
+  /** The decisions, in the order of the requests. */
   readonly decisions: readonly Decision[];
   readonly claims: Claims;
 }
 
-/** A change with the actor; the review site acts if there is none. */
-interface Admitted {
+/** A change together with its actor; without an actor the review site acts. */
+interface AdmittedChange {
   readonly change: Change;
   readonly actor?: RecordedAction["actor"];
 }
 
-/** The decision about a request that takes no part, or its changes with new ids. */
-type Admission = Exclude<Decision, { kind: "accepted" }> | readonly Admitted[];
+/** The changes of a request that are new and valid, or the decision if the request is deferred or refused. */
+type Admission = Exclude<Decision, { kind: "accepted" }> | readonly AdmittedChange[];
 
-const deferred = (reason: "sequence" | "row" | "secret") => ({ kind: "deferred", reason }) as const;
+const deferral = (reason: "sequence" | "row" | "secret") => ({ kind: "deferred", reason }) as const;
 
 /**
- * Decides in order of arrival which requests of a batch are taken, and applies their changes. A later request sees the ids
- * and the effects of the accepted ones before it, and nothing of the others.
+ * Decides about the requests of a batch in the order of their arrival, and applies the changes of the accepted ones to
+ * the draft. A later request sees the ids and effects of accepted requests before it, and no others.
  */
 export function decideRequests(
   requests: readonly IntakeRequest[],
@@ -103,13 +103,13 @@ export function decideRequests(
   return { draft, decisions, claims };
 }
 
-/** The state of a batch while it is decided. */
-interface Progress {
+/** The state of a batch while its requests are decided. */
+interface BatchProgress {
   readonly draft: Draft;
   readonly claimed: ReadonlySet<Claim>;
 }
 
-function admit(request: IntakeRequest, found: Found, progress: Progress): Admission {
+function admit(request: IntakeRequest, found: Found, progress: BatchProgress): Admission {
   switch (request.sender) {
     case "provider":
       return admitProvider(request, found, progress);
@@ -124,21 +124,21 @@ export function isInvalid({ fieldErrors }: ReadEvents): boolean {
   return Object.keys(fieldErrors).length > 0;
 }
 
-/** A refusal lists the field errors of every event, including references that do not exist. */
+/** Checks a provider's request. A refusal lists the errors of every event, including references to missing rows. */
 function admitProvider(
   request: ProviderRequest,
   found: Found,
-  { draft, claimed }: Progress,
+  { draft, claimed }: BatchProgress,
 ): Admission {
   const { slug, signed, read } = request;
-  if (!isStillAccepted(signed, found.accepted.get(slug))) return deferred("secret");
+  if (!isStillAccepted(signed, found.accepted.get(slug))) return deferral("secret");
   const isNew = newEventsIn(request, claimed);
   const changes = read.changes.filter(isNew);
-  // Locks defer only a valid request, because a refused one writes nothing.
+  // A lock defers only a valid request, because an invalid one is refused and writes nothing.
   if (!isInvalid(read)) {
     if (changes.length > 0 && partnersOf([request]).some((one) => found.heldPartners.has(one)))
-      return deferred("sequence");
-    if (changes.some((change) => isHeld(change, found, draft))) return deferred("row");
+      return deferral("sequence");
+    if (changes.some((change) => isHeld(change, found, draft))) return deferral("row");
   }
   const siteOf = (id: number) => {
     const site = draft.sites.get(id);
@@ -151,15 +151,18 @@ function admitProvider(
   return changes.map((change) => ({ change }));
 }
 
-/** Whether the provider's settings still accept a signature that was verified with remembered ones. */
+/**
+ * Returns whether the provider's current credentials still accept the signature. The signature was verified with cached
+ * credentials, which may be outdated.
+ */
 function isStillAccepted({ sealedSecret, isTimed }: Signed, accepted: LookedUpSecret | undefined) {
   if (accepted === undefined || (accepted.requiresTimestamp && !isTimed)) return false;
   return [accepted.sealedSecret, accepted.sealedPreviousSecret].includes(sealedSecret);
 }
 
 /**
- * Returns a predicate for events whose id was never claimed; if several events share an id, only the first passes.
- * The rest are duplicates and their references are not checked (contract 9.1).
+ * Returns a predicate for events with new ids. If several events of the request have the same id, only the first one is
+ * new. The others are duplicates, and their references are not checked (contract 9.1).
  */
 function newEventsIn(
   request: ProviderRequest,
@@ -183,13 +186,13 @@ function isHeld(
   );
 }
 
-/** Replaces the site in a `reviewKey` when the event names no known site. */
+/** Stands for the site in a `reviewKey` if the event refers to no known site. */
 const UNKNOWN_SITE = 0;
 
 /**
- * Returns field errors for events that refer to a connection or review that does not exist. An event with other
- * errors still counts as creating its review: otherwise a later event that refers to the review would get a
- * misleading second error.
+ * Returns field errors for events that refer to a connection or review that does not exist. An event that would create
+ * a review counts as creating it, even if the event has other errors. Otherwise a later event of the same review would
+ * get a second, misleading error.
  */
 export function referenceErrors(
   references: readonly Reference[],
@@ -212,28 +215,31 @@ export function referenceErrors(
       if (isReview(key) || own.some((one) => begun.has(one))) continue;
       const inReview = type === "review.updated" || type === "review.removed";
       fieldErrors[`events.${index}.${inReview ? "review." : ""}external_review_id`] = [
-        "is not a review that this site has reported",
+        "is not a review of this site",
       ];
     }
   }
   return fieldErrors;
 }
 
-/** A refusal lists what the actions name that does not exist or fit. */
+/**
+ * Checks a service's request. A refusal lists those references in its actions that lead to no row, or to a row that
+ * does not fit the action.
+ */
 function admitService(
   request: ServiceRequest,
   found: Found,
-  { draft, claimed }: Progress,
+  { draft, claimed }: BatchProgress,
 ): Admission {
   const { actions, changes, actsForPartners } = request;
-  if (changes.some((change) => isHeld(change, found, draft))) return deferred("row");
+  if (changes.some((change) => isHeld(change, found, draft))) return deferral("row");
   const errors: Record<string, string[]> = {};
   const partners = new Set<number>();
-  const placed = changes.flatMap((change, i): Admitted[] => {
+  const placed = changes.flatMap((change, i): AdmittedChange[] => {
     const action = actions[i];
     if (action === undefined) return [];
-    // By what exists: the id of a review that the batch creates is not known to anybody yet.
-    const one = placeAction(action, found);
+    // References are resolved with existing rows only: no client can know the id of a review that this batch creates.
+    const one = resolveAction(action, found);
     if ("errors" in one) {
       for (const [field, text] of Object.entries(one.errors))
         errors[`actions.${change.index}.${field}`] = [text];
@@ -249,15 +255,15 @@ function admitService(
     ({ change: { id } }) => id === undefined || !claimed.has(claimOf(request, id)),
   );
   if (fresh.length > 0 && [...partners].some((one) => found.heldPartners.has(one)))
-    return deferred("sequence");
+    return deferral("sequence");
   return fresh;
 }
 
 function admitAccount(request: AccountRequest, found: Found): Admission {
   const { reviewId, partnerId, actor, at: occurredAt } = request;
   const decide = found.commands.get(request);
-  if (found.heldPartners.has(partnerId)) return deferred("sequence");
-  if (found.heldReviews.has(reviewId)) return deferred("row");
+  if (found.heldPartners.has(partnerId)) return deferral("sequence");
+  if (found.heldReviews.has(reviewId)) return deferral("row");
   if (decide === undefined || !found.reviews.has(reviewId))
     return { kind: "refused", code: "not_found" };
   const what = { kind: "command", decide } as const;

@@ -14,26 +14,31 @@ import type { ProviderEventType, ReportedReview } from "./provider-model.ts";
 import type { ReviewState, Site } from "./queries/look-up.ts";
 import type { Action } from "./service-model.ts";
 
-/** One change of a review or a connection, whoever makes it. A change that has an effect becomes rows of review_history. */
+/**
+ * One change of a review or a connection, by any kind of sender. A change that has an effect becomes rows of
+ * review_history.
+ */
 export interface Change {
-  /** Its position in the request, for field errors. */
+  /** The position of the change in the request, which field errors contain. */
   readonly index: number;
-  /** The id that the sender gave to it, unique per sender for ever; undefined if the sender gives none. */
+  /** The id that the sender gave to the change. It is unique per sender forever; undefined if the sender gives none. */
   readonly id: string | undefined;
   readonly subject: Subject;
   readonly what: What;
   readonly occurredAt: Date;
 }
 
-/** A review by our id; a connection; or a review by its connection and the id that the site gave to it. */
+/** A review by its id, a connection, or a review by its connection and the id that the site gave to it. */
 export type Subject =
   | { readonly reviewId: number }
   | { readonly siteId: number; readonly externalReviewId?: string };
 
 export type What =
-  /** The text and rating of a review. Only a report that `creates` makes a new review or restores a removed one. */
+  /** The text and rating of a review. Only a report with `creates` creates a review or restores a removed one. */
   | { readonly kind: "report"; readonly creates: boolean; readonly review: ReportedReview }
-  /** An event of the catalog. A posting that is `announced` is followed by the mail to the reviewer (contract 9.5). */
+  /**
+   * An event of the catalog. If `isAnnounced` is set, a posting is followed by the mail to the reviewer (contract 9.5).
+   */
   | {
       readonly kind: "event";
       readonly event: RecordedAction["event"];
@@ -41,31 +46,31 @@ export type What =
       readonly errorCode: string | null;
       readonly isAnnounced: boolean;
     }
-  /** The command of a person, from which the state of the review makes an event, or which it refuses. */
+  /** An action of a user. `decide` derives an event from the state of the review, or refuses the action. */
   | { readonly kind: "command"; readonly decide: Rule };
 
-/** Decides about the command of a person by the locked review. */
+/** Decides about a user's action, given the locked state of the review. */
 export type Rule = (review: ReviewState, act: Act) => ReviewDecision;
 
-/** How a request was verified: with which sealed secret, and whether its signature covered a timestamp. */
+/** How a request was verified: the sealed secret that was used, and whether the signature covered a timestamp. */
 export interface Signed {
   readonly sealedSecret: string;
   readonly isTimed: boolean;
 }
 
-/** The events of a provider's request as they were read. */
+/** The events of a provider's request after validation. */
 export interface ReadEvents {
   /** The events that have no field errors. */
   readonly changes: readonly Change[];
   /** One reference for each event that is an object, valid or not. */
   readonly references: readonly Reference[];
-  /** Every bad field of every event, as `events.3.review.rate` (contract 9.1). */
+  /** The errors of every invalid field of every event, by paths such as `events.3.review.rate` (contract 9.1). */
   readonly fieldErrors: FieldErrors;
 }
 
 /**
  * The references of an event to a connection and a review. They are looked up even if the event has other errors. A
- * part is undefined if it is malformed, missing or not a field of the event's type.
+ * reference is undefined if it is malformed, missing or not a field of the event's type.
  */
 export interface Reference {
   readonly index: number;
@@ -81,26 +86,29 @@ export interface ProviderRequest {
   readonly slug: string;
   readonly signed: Signed;
   readonly read: ReadEvents;
-  /** Maps each text of the request to the profane words in it. */
+  /** Maps each text of the request to its profane words. */
   readonly profanity: ReadonlyMap<string, readonly string[]>;
-  /** The connections named in the request, by their ids. Their axes are as they were when they were first read. */
+  /**
+   * The connections that the request refers to, by their ids. They may come from a cache, so the state of their axes
+   * may be outdated.
+   */
   readonly sites: ReadonlyMap<number, Site>;
-  /** The characters of its texts, which bound a batch. */
+  /** The number of characters in its texts; batches are limited by this number. */
   readonly chars: number;
 }
 
-/** The valid actions of one request of a service, or one row of the inbox. */
+/** The valid actions of one request of a service, or of one row of the inbox. */
 export interface ServiceRequest {
   readonly sender: "service";
   readonly serviceId: number;
-  /** The partners for which the service acts; null for all. */
+  /** The partners for which the service acts; null if it acts for all partners. */
   readonly actsForPartners: readonly number[] | null;
   readonly actions: readonly Action[];
   readonly changes: readonly Change[];
   readonly chars: number;
 }
 
-/** The action of a person on a review of its account. */
+/** A user's action on a review of the user's account. */
 export interface AccountRequest {
   readonly sender: "account";
   readonly partnerId: number;
@@ -108,23 +116,23 @@ export interface AccountRequest {
   readonly actor: RecordedAction["actor"];
   readonly at: Date;
   readonly chars: number;
-  /** Reads what the decision needs besides the review, in the transaction that locks it. */
+  /** Reads the further data that the decision needs, in the transaction that locks the review. */
   readonly read: (tx: Tx) => Promise<Rule>;
 }
 
 export type IntakeRequest = ProviderRequest | ServiceRequest | AccountRequest;
 
-/** The decision about one request: all of its changes are taken, or none. */
+/** The decision about one request. Either all changes of the request are accepted, or none. */
 export type Decision =
   | {
       readonly kind: "accepted";
-      /** The number of changes with new ids, and how many of these had no effect. */
+      /** The number of changes with new ids, and the number of these that had no effect. */
       readonly accepted: number;
       readonly unchanged: number;
-      /** The review after the action of a person. */
+      /** The state of the review after a user's action. */
       readonly review?: ReviewState;
     }
-  /** The request needs a lock that another transaction holds, or the provider's secret has changed. */
+  /** The request needs a lock that another transaction holds, or the provider's secret was changed. */
   | { readonly kind: "deferred"; readonly reason: "sequence" | "row" | "secret" }
   | { readonly kind: "refused"; readonly code: ProblemCode; readonly errors?: FieldErrors }
   /** The service does not act for these partners. */
@@ -134,8 +142,8 @@ export type Decision =
 export type RequestResult =
   | Decision
   /**
-   * The batch could not be written. `lost` is what it decided, if the answer to its commit was lost. If it decided without a
-   * look-up, `eventId` is an event that exists only if the commit took effect.
+   * The batch could not be written. If the response to its commit was lost, `lost` is the decision about the request.
+   * If the batch was decided without a look-up, `eventId` is an event that exists only if the commit took effect.
    */
   | {
       readonly kind: "deferred";
@@ -145,8 +153,8 @@ export type RequestResult =
     };
 
 /**
- * Returns the partners that own what these requests name, each once and in their order. Those of services are not among them:
- * a service names reviews and connections by their ids alone.
+ * Returns the distinct partners of the rows that these requests refer to, in ascending order. Requests of services are
+ * ignored, because they contain only the ids of reviews and connections.
  */
 export function partnersOf(requests: readonly IntakeRequest[]): number[] {
   const all = requests.flatMap((request) => {
@@ -158,7 +166,7 @@ export function partnersOf(requests: readonly IntakeRequest[]): number[] {
   return [...new Set(all)].toSorted((a, b) => a - b);
 }
 
-/** Returns the error that a request is answered with if it was not accepted. */
+/** Returns the error for a request that was not accepted. */
 export function refusalOf(decision: Exclude<Decision, { kind: "accepted" }>): Problem {
   switch (decision.kind) {
     case "deferred":
@@ -172,12 +180,12 @@ export function refusalOf(decision: Exclude<Decision, { kind: "accepted" }>): Pr
   }
 }
 
-/** Identifies a review that may not have an id of ours yet. */
+/** Returns the key of a review that may not have an id yet. */
 export function reviewKey(siteId: number, externalReviewId: string): Key<"review"> {
   return keyOf("review", siteId, externalReviewId);
 }
 
-/** Identifies a change by its sender and the id that the sender gave to it. */
+/** The key of a change: its sender, and the id that the sender gave to it. */
 export type Claim = Key<"provider-event" | "action">;
 
 export function claimOf(

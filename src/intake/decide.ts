@@ -9,50 +9,50 @@ import type { Notice } from "./notices.ts";
 import { reasonOf, type ReportedReview } from "./provider-model.ts";
 import type { ReviewState, Site } from "./queries/look-up.ts";
 
-/** The stored state on which decisions depend. The rows that changes write are locked. */
+/** The stored state that decisions depend on. The rows that changes write are locked. */
 export interface Known {
   readonly sites: ReadonlyMap<number, Site>;
   /** The locked reviews, by their ids. */
   readonly reviews: ReadonlyMap<number, ReviewState>;
-  /** The ids of all existing reviews that changes name by their ids at the site. */
+  /** The ids of all existing reviews that changes refer to by their external ids. */
   readonly ids: ReadonlyMap<Key<"review">, number>;
-  /** New ids for reviews that do not exist and may be created. */
+  /** New ids for reviews that do not exist yet and may be created. */
   readonly newIds: ReadonlyMap<Key<"review">, number>;
-  /** Partners whose active immediate subscription suppresses our own mails (contract 9.5). */
+  /** Partners whose active immediate subscription suppresses the service's own mails (contract 9.5). */
   readonly suppressing: ReadonlySet<number>;
-  /** Maps each reported text to the profane words in it. */
+  /** Maps each reported text to its profane words. */
   readonly profanity: ReadonlyMap<string, readonly string[]>;
 }
 
-/** The working copy of the state while changes are decided; each change sees the effects of those before it. */
+/** The working copy of the state in which changes are applied; each change sees the effects of earlier ones. */
 export interface Draft extends Known {
   readonly now: Date;
   readonly sites: Map<number, Site>;
   readonly reviews: Map<number, ReviewState>;
   readonly ids: Map<Key<"review">, number>;
   readonly before: Pick<Known, "sites" | "reviews">;
-  /** The actions to record, without the ids that they get when they are written. */
+  /** The actions to record. They get their ids when they are written. */
   readonly actions: Omit<RecordedAction, "eventId">[];
   readonly notices: Notice[];
 }
 
-type Actor = RecordedAction["actor"];
+type EventActor = RecordedAction["actor"];
 
-/** What a change did; a refusal has no effect. */
+/** The effect of a change; a refused change has none. */
 export type Effect = "recorded" | "unchanged" | Extract<ReviewDecision, { kind: "refuse" }>;
 
-/** The reason why an axis has its state, or why a posting succeeded or failed. */
-interface Cause {
+/** The error code that explains the state of an axis or the result of a posting. */
+interface AxisCause {
   readonly axis: Axis;
   readonly errorCode: string | null;
 }
 
-interface Happened extends Pick<Change, "occurredAt"> {
+interface HappenedChange extends Pick<Change, "occurredAt"> {
   readonly site: Site;
-  readonly actor: Actor;
+  readonly actor: EventActor;
 }
 
-interface OfReview extends Happened {
+interface HappenedReviewChange extends HappenedChange {
   readonly review: ReviewState;
 }
 
@@ -61,26 +61,29 @@ export function draftOf(known: Known, now: Date): Draft {
   return { ...known, now, sites, reviews, ids, before: known, actions: [], notices: [] };
 }
 
-/** Returns what is to be written. */
+/** Returns the rows that have to be written for the changes in a draft. */
 export function outcomeOf({ now, actions, notices, before, sites, reviews }: Draft) {
   const written = [...reviews].filter(([id, one]) => one !== before.reviews.get(id));
   return {
     actions,
     notices,
-    /** New reviews, in their state after the last change. */
+    /** New reviews, in their final state. */
     created: written.flatMap(([id, one]) => (before.reviews.has(id) ? [] : [one])),
-    /** Reviews that differ from their state before; `content` is null if the text is the same. */
+    /** Changed reviews; `content` is null if the text is unchanged. */
     reviews: written.flatMap(([id, one]) => {
       const was = before.reviews.get(id);
       const content = one.content === was?.content ? null : one.content;
       return was === undefined ? [] : [{ ...one, content, updatedAt: now }];
     }),
-    /** Connections that differ from their state before. */
+    /** Changed connections. */
     sites: [...sites.values()].filter((one) => one !== before.sites.get(one.id)),
   };
 }
 
-/** Returns the id of the review that a change names; undefined for a connection, and for a review that does not exist. */
+/**
+ * Returns the id of the review that a change refers to. Returns undefined for a connection, and for a review that does
+ * not exist.
+ */
 export function reviewIdOf(draft: Pick<Draft, "ids">, subject: Subject): number | undefined {
   if ("reviewId" in subject) return subject.reviewId;
   const { siteId, externalReviewId } = subject;
@@ -90,10 +93,14 @@ export function reviewIdOf(draft: Pick<Draft, "ids">, subject: Subject): number 
 }
 
 /**
- * Applies a change to the draft. Its subject must exist and be locked, and its actor and metadata must fit (`admit.ts`).
- * Without an actor the review site acts.
+ * Applies a change to the draft. The subject of the change must exist and be locked, and its actor and metadata must be
+ * valid, as `admit.ts` checks. Without an actor the review site acts.
  */
-export function apply(draft: Draft, { subject, what, occurredAt }: Change, actor?: Actor): Effect {
+export function apply(
+  draft: Draft,
+  { subject, what, occurredAt }: Change,
+  actor?: EventActor,
+): Effect {
   const id = reviewIdOf(draft, subject);
   const review = id === undefined ? undefined : draft.reviews.get(id);
   const siteId = "siteId" in subject ? subject.siteId : review?.storeReviewSiteId;
@@ -103,7 +110,7 @@ export function apply(draft: Draft, { subject, what, occurredAt }: Change, actor
   if (what.kind === "report") {
     const externalReviewId = "siteId" in subject ? subject.externalReviewId : undefined;
     if (externalReviewId === undefined)
-      throw new Error("A report names its review by the id at the site.");
+      throw new Error("A report must refer to its review by the connection and the external id.");
     return applyReport(draft, { ...happened, ...what, before: review, externalReviewId });
   }
   const state = what.kind === "event" ? siteStateOf(what.event) : undefined;
@@ -117,9 +124,9 @@ export function apply(draft: Draft, { subject, what, occurredAt }: Change, actor
   return applyEvent(draft, { ...happened, review }, what);
 }
 
-const systemOf = ({ slug }: Site): Actor => ({ type: "system", id: null, name: slug });
+const systemOf = ({ slug }: Site): EventActor => ({ type: "system", id: null, name: slug });
 
-interface Report extends Happened {
+interface SiteReport extends HappenedChange {
   readonly externalReviewId: string;
   readonly creates: boolean;
   readonly review: ReportedReview;
@@ -127,12 +134,12 @@ interface Report extends Happened {
 }
 
 /**
- * Applies a site's report of a review. A report of a new review that exists updates it, and restores a removed review. A
- * report of a change does not restore, because it may have been sent before the removal.
+ * Applies a site's report of a review. A report of a new review that already exists updates it, and restores it if it
+ * was removed. A report of a changed review does not restore it, because it may have been sent before the removal.
  */
 function applyReport(
   draft: Draft,
-  { before, creates, externalReviewId, ...given }: Report,
+  { before, creates, externalReviewId, ...given }: SiteReport,
 ): Effect {
   const { site, occurredAt } = given;
   const report = reportedOf(given.review, before);
@@ -154,7 +161,7 @@ function applyReport(
   };
   const changed = before === undefined ? [] : changedFields(before, report);
   const isEvent = before === undefined || changed.length > 0 || isRestored;
-  // No body contains the email, so a change of the email alone records no event.
+  // No event body contains the email, so no event is recorded if only the email has changed.
   if (!isEvent && review.reviewerEmail === before.reviewerEmail) return "unchanged";
   draft.reviews.set(id, review);
   draft.ids.set(key, id);
@@ -168,7 +175,7 @@ function applyReport(
   return "recorded";
 }
 
-/** The columns of a new review that no report contains. */
+/** Returns the columns of a new review that a report does not contain. */
 function newReview({ now }: Draft, site: Site, externalReviewId: string) {
   const { partnerId, accountId, storeId, id: storeReviewSiteId } = site;
   return {
@@ -191,7 +198,10 @@ function newReview({ now }: Draft, site: Site, externalReviewId: string) {
   };
 }
 
-/** Returns what counts of a report: of an erased reviewer neither name nor address nor text (contract 10.8). */
+/**
+ * Returns the report to apply. If the reviewer was erased, the report to apply contains neither the reviewer's name and
+ * email nor the text of the review (contract 10.8).
+ */
 function reportedOf(report: ReportedReview, before: ReviewState | undefined): ReportedReview {
   if (before === undefined || before.erasedAt === null) return report;
   return { ...report, reviewer: null, reviewerEmail: null, content: "" };
@@ -207,10 +217,10 @@ function changedFields(review: ReviewState, report: ReportedReview): string[] {
   return Object.entries(same).flatMap(([field, isSame]) => (isSame ? [] : [field]));
 }
 
-/** Applies an event about a review, or the command of a person, by the rule of the event (`decideEvent`). */
+/** Applies an event about a review, or a user's action, by the rule of the event (`decideEvent`). */
 function applyEvent(
   draft: Draft,
-  happened: OfReview,
+  happened: HappenedReviewChange,
   what: Exclude<What, { kind: "report" }>,
 ): Effect {
   const { review, actor, occurredAt } = happened;
@@ -220,7 +230,8 @@ function applyEvent(
   if (decision.kind === "refuse") return decision;
   if (decision.kind === "nothing") return "unchanged";
   const { changes, event, notice } = decision;
-  // Every action of a person moves the review to the end of the lists by `updated_at`, also a note.
+  // Every user's action, including a note, sets `updated_at`, so that the review moves to the end of lists that are
+  // ordered by it.
   const isChanged = what.kind === "command" || Object.keys(changes).length > 0;
   const next = isChanged ? { ...review, ...changes, updatedAt: draft.now } : review;
   draft.reviews.set(review.id, next);
@@ -242,9 +253,9 @@ function decisionOf(
 /** Records a posting to a review site (contract 8.1), even of a response that was written on the site itself. */
 function applyPosting(
   draft: Draft,
-  happened: OfReview,
+  happened: HappenedReviewChange,
   { event, metadata, isAnnounced }: Extract<What, { kind: "event" }>,
-  cause: Cause,
+  cause: AxisCause,
 ): Effect {
   const { site, review } = happened;
   record(draft, happened, { event, about: { site: siteFacts(site, cause) }, metadata });
@@ -270,12 +281,12 @@ type AxisColumns = Pick<
   "pullConnected" | "pullErrorCode" | "postConnected" | "postErrorCode"
 >;
 
-/** What a change, or a row of the history, says about an axis. */
-interface AxisReport extends Cause {
+/** The state of an axis that a change or a row of the history reports. */
+interface AxisReport extends AxisCause {
   readonly isConnected: boolean;
 }
 
-/** Returns a connection with an axis in the reported state. */
+/** Returns the connection with one axis in the reported state. */
 export function withAxis<S extends AxisColumns>(site: S, report: AxisReport): S {
   const { axis, isConnected, errorCode } = report;
   return axis === "pull"
@@ -284,12 +295,12 @@ export function withAxis<S extends AxisColumns>(site: S, report: AxisReport): S 
 }
 
 /**
- * Applies the state of an axis. An event is recorded only when the axis connects or disconnects (contract 8.3); a different
- * error code alone is stored without an event.
+ * Applies the state of an axis. An event is recorded only if the axis connects or disconnects (contract 8.3). A
+ * different error code alone is stored without an event.
  */
 function applyAxis(
   draft: Draft,
-  happened: Happened,
+  happened: HappenedChange,
   event: RecordedAction["event"],
   report: AxisReport,
 ): Effect {
@@ -304,10 +315,13 @@ function applyAxis(
   return "recorded";
 }
 
-/** Contract 8.3; connection_status and disconnect_reason are those of the event's axis (contract 8.5). */
+/**
+ * Builds the site part of an event body (contract 8.3). `connection_status` and `disconnect_reason` are those of the
+ * event's axis (contract 8.5).
+ */
 export function siteFacts(
   site: AxisColumns & Pick<Site, "id" | "storeId" | "reviewSiteId" | "name">,
-  { axis, errorCode }: Cause,
+  { axis, errorCode }: AxisCause,
 ): SiteFacts {
   const isConnected = site[`${axis}Connected` as const];
   return {
@@ -325,14 +339,16 @@ export function siteFacts(
   };
 }
 
-type Name = RecordedAction["event"];
-type Facts<E extends Name> = E extends keyof Metadata ? Metadata[E] : RecordedAction["metadata"];
+type EventName = RecordedAction["event"];
+type MetadataOf<E extends EventName> = E extends keyof Metadata
+  ? Metadata[E]
+  : RecordedAction["metadata"];
 
-function recordReview<E extends Name>(
+function recordReview<E extends EventName>(
   draft: Draft,
-  happened: OfReview,
+  happened: HappenedReviewChange,
   event: E,
-  metadata: Facts<E>,
+  metadata: MetadataOf<E>,
 ): void {
   const { site, review } = happened;
   const facts = reviewFacts({ ...site, ...review, sourcePlatform: site.slug });
@@ -341,7 +357,7 @@ function recordReview<E extends Name>(
 
 function record(
   { actions }: Draft,
-  { site, review, actor, occurredAt }: Happened & { readonly review?: ReviewState },
+  { site, review, actor, occurredAt }: HappenedChange & { readonly review?: ReviewState },
   what: Pick<RecordedAction, "event" | "about" | "metadata">,
 ): void {
   const { partnerId, accountId, storeId } = review ?? site;

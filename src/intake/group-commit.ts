@@ -2,9 +2,10 @@ import type { Db, Tx } from "../../db/client.ts";
 import { isDeadlock, isOutcomeUnknown, isStoreFailure } from "../../db/errors.ts";
 import { inBatches, nextTurn } from "../lib/batches.ts";
 import type { Clock } from "../lib/clock.ts";
+import { fieldsOf } from "../lib/fields.ts";
 import { errorFields, type Log } from "../lib/log.ts";
 import { Problem, unavailable } from "../lib/problem.ts";
-import type { SecretBox } from "../lib/secret-box.ts";
+import type { SecretBox } from "../lib/secrets.ts";
 import type { Waker } from "../outbox/schedule.ts";
 import type { WriterPool } from "../outbox/writer-pool.ts";
 import { decideRequests, isInvalid } from "./admit.ts";
@@ -21,21 +22,21 @@ export interface IntakeDeps {
   readonly box: SecretBox;
   readonly schedule: Waker;
   readonly log: Log;
-  /** Receives the instants of a request's changes, which link its trace to its deliveries. Absent without tracing. */
+  /** Receives the instants of a request's changes, which link its trace to its deliveries. Absent if tracing is off. */
   readonly traces?: { came(instants: readonly Date[]): void } | undefined;
 }
 
-/** The answer to a request. A provider's request is deferred if its signature has to be verified again. */
+/** The decision about a request. `deferred` means that the signature of a provider's request must be verified again. */
 export type Answer =
   | Exclude<Decision, { kind: "deferred" }>
   | { readonly kind: "deferred"; readonly reason: "secret" };
 
-/** Takes all changes of a request, or none. Throws `unavailable` and `outcome_unknown` (contract 2.5). */
+/** Writes all changes of a request, or none. Throws `unavailable` and `outcome_unknown` (contract 2.5). */
 export type Intake = (request: IntakeRequest) => Promise<Answer>;
 
 /**
- * Takes requests in one transaction. It locks rows before sequences, in one order, and waits at most 100 ms for any lock after
- * the look-up, so that these transactions cannot deadlock with each other.
+ * Decides about requests and writes their changes in one transaction. It locks rows before sequences, in a fixed order,
+ * and after the look-up waits at most 100 ms for a lock. So these transactions cannot deadlock with each other.
  */
 async function writeBatch(
   deps: IntakeDeps,
@@ -59,7 +60,8 @@ async function writeBatch(
     wakeAfter(deps.schedule, written);
     return [...decisions];
   } catch (error) {
-    // The next try finds the ids of the changes if they were committed.
+    // The response to the commit was lost, so every request is deferred. If the commit took effect, the next try of a
+    // request finds the ids of its changes.
     if (isOutcomeUnknown(error)) {
       deps.log.warn("intake.outcome_unknown", { requests: requests.length, ...errorFields(error) });
       return requests.map((_, i) => {
@@ -67,12 +69,12 @@ async function writeBatch(
         return { kind: "deferred", reason: "write", ...(lost !== undefined && { lost }) };
       });
     }
-    // After any other error the transaction is rolled back. A single request may have caused it, so each one is retried
-    // in its own transaction, unless the store failed.
+    // Any error except a lost response means that the transaction was rolled back. A single request may have caused the
+    // error, so each request is retried in its own transaction, unless the database itself failed.
     if (isStoreFailure(error) && !isDeadlock(error)) throw error;
     const isCollision = error instanceof Collision || isDeadlock(error);
     if (wait === "rows and sequences" && !isCollision) throw error;
-    const { cause = error } = Object(error);
+    const { cause = error } = fieldsOf(error);
     deps.log.warn("intake.batch_split", { requests: requests.length, ...errorFields(cause) });
     return requests.map(() => ({ kind: "deferred", reason: "write" }));
   }
@@ -80,13 +82,13 @@ async function writeBatch(
 
 export const CHANGES_PER_BATCH = 256;
 /**
- * The most characters of text in one batch: a few hundred reviews of usual length, or six of the longest. The bound
- * exists because all requests of a batch wait for its statements.
+ * Maximum number of characters of text in one batch of requests: a few hundred reviews of usual length, or six of the
+ * longest. It is bounded because all requests of a batch wait for its statements.
  */
 export const CHARS_PER_BATCH = 131_072;
 
-const LIMITS = {
-  questions: 64,
+const BATCH_LIMITS = {
+  items: 64,
   sizes: [
     { sizeOf: changesOf, atMost: CHANGES_PER_BATCH },
     { sizeOf: ({ chars }: IntakeRequest) => chars, atMost: CHARS_PER_BATCH },
@@ -95,20 +97,17 @@ const LIMITS = {
   waitMs: 6_000,
 };
 /**
- * The most changes of a request in a common batch. A larger request is written in its partner's queue, because it
- * would delay the requests of other partners.
+ * Maximum number of changes of a request in a shared batch. A larger request is written by its partner's queue, because
+ * it would delay the requests of other partners.
  */
 const MAX_CHANGES = 32;
-/**
- * The time in milliseconds for which a deferred request is retried in its own transaction while others keep locking
- * the same rows.
- */
-const AGAIN_MS = 2_000;
+/** Time in ms for which a deferred request is retried in its own transaction while other transactions lock its rows. */
+const RETRY_MS = 2_000;
 
-/** How often a request is tried again whose commit was not answered. */
+/** Maximum number of retries of a request for whose commit the response was lost. */
 const MAX_LOST = 3;
 
-/** Counts what a request adds to the look-ups of a batch. */
+/** Returns the number of look-ups that a request adds to a batch. */
 function changesOf(request: IntakeRequest): number {
   switch (request.sender) {
     case "provider":
@@ -124,17 +123,18 @@ const isLarge = (request: IntakeRequest): boolean =>
   changesOf(request) > MAX_CHANGES || request.chars > CHARS_PER_BATCH;
 
 /**
- * **Group commit.** Requests that arrive while a transaction runs share the next batch, which locks with
- * `SKIP LOCKED` and waits for nothing. Two kinds of requests leave it, so that they do not delay other partners:
+ * **Group commit.** Requests that arrive while a transaction runs share the next batch, which locks with `SKIP LOCKED`
+ * and never waits for a lock. Two kinds of requests are taken out of this batch, so that they do not delay other
+ * partners:
  *
  * - A request that is large, or whose partner's sequence is locked, goes to a queue of its partners. The batches of
  *   that queue wait for the sequence.
  * - A request that needs a row locked by another transaction, or whose batch could not be written, is processed
  *   individually and waits for all its locks.
  *
- * If the answer of a commit is lost, the request of a provider or a service is tried again: its ids are claimed if the commit
- * took effect, and the answer is then that of the first try. The action of a person has no id. It is tried again only if the
- * lost commit had nothing of it, because it was refused, deferred or changed nothing.
+ * If the response to a commit is lost, the request of a provider or a service is tried again. If the commit took
+ * effect, the ids of its changes are known, and the result is that of the first try. A user's action has no id. It is
+ * tried again only if the lost commit wrote nothing of it, because it was refused, deferred or changed nothing.
  */
 export function createIntake(deps: IntakeDeps): Intake {
   const asNew = createNewReviewsWriter(deps);
@@ -143,11 +143,11 @@ export function createIntake(deps: IntakeDeps): Intake {
       partners: partnersOf(requests.filter((one) => !isRefused(one))),
       wait: "nothing",
     });
-  const submit: Submit = inBatches(
+  const submit: SubmitRequest = inBatches(
     deps.clock,
     async (requests: readonly IntakeRequest[]) =>
       (await asNew(requests)) ?? writeTogether(requests),
-    { ...LIMITS, gatherMs: 3 },
+    { ...BATCH_LIMITS, gatherMs: 3 },
   );
   const queues = createQueues(deps);
   return async (request) => {
@@ -159,7 +159,7 @@ export function createIntake(deps: IntakeDeps): Intake {
     if (isSettled(result)) return result;
     const partners = await partnersNamed(deps.db, request);
     if (result.reason === "sequence") result = await queues.submit(partners, request);
-    const untilMs = deps.clock.monotonicMs() + AGAIN_MS;
+    const untilMs = deps.clock.monotonicMs() + RETRY_MS;
     const lost: Decision[] = [];
     const eventId =
       result.kind === "deferred" && result.reason === "write" ? result.eventId : undefined;
@@ -168,26 +168,29 @@ export function createIntake(deps: IntakeDeps): Intake {
       if (request.sender === "account" && lost.some(isWritten))
         throw new Problem("outcome_unknown");
       if (lost.length > MAX_LOST || deps.clock.monotonicMs() > untilMs) throw unavailable();
-      // The driver tells of a lost connection a moment before it stops using it.
+      // The retry waits for the next turn of the event loop, because the driver reports a lost database connection a
+      // moment before it stops using it.
       if (lost.length > 0) await nextTurn();
       [result = result] = await writeBatch(deps, [request], {
         partners,
         wait: "rows and sequences",
       });
     }
-    // None of the changes is new any more, so the try whose outcome was unknown has written them.
-    // A try finds new ids only if none before it was committed, so the last one with new ids tells the counts.
+    // If no change of the request is new any more, a try whose response was lost has written them. A try finds new ids
+    // only if no earlier try was committed. So the last try that found new ids was committed, its counts are right, and
+    // it is the answer.
     const wrote = lost.findLast((one) => one.kind === "accepted" && one.accepted > 0);
     const isKnown = result.kind === "accepted" && result.accepted === 0;
     if (!isKnown || wrote?.kind !== "accepted") return result;
-    // Without a look-up, the first try counted ids as new that may have been known.
+    // A first try without a look-up may have counted known ids as new. It is the answer only if its first event was
+    // recorded.
     const isWrote =
       wrote !== lost[0] || eventId === undefined || (await isRecorded(deps.db, eventId));
     return isWrote ? wrote : result;
   };
 }
 
-/** Whether a commit has something of a request about which this was decided. */
+/** Returns whether a commit with this decision wrote changes of the request. */
 const isWritten = (decision: Decision): boolean =>
   decision.kind === "accepted" && decision.accepted > decision.unchanged;
 
@@ -203,16 +206,16 @@ function instantsOf(request: IntakeRequest): Date[] {
   return changes.map(({ occurredAt }) => occurredAt);
 }
 
-type Submit = (request: IntakeRequest) => Promise<RequestResult>;
+type SubmitRequest = (request: IntakeRequest) => Promise<RequestResult>;
 
-/** Makes the queues of partners. A queue exists while it has requests, and writes one batch at a time. */
+/** Creates the queues of partners. A queue exists while it contains requests, and writes one batch at a time. */
 function createQueues(deps: IntakeDeps) {
-  const queues = new Map<string, { readonly submit: Submit; requests: number }>();
+  const queues = new Map<string, { readonly submit: SubmitRequest; requests: number }>();
   const open = (partners: readonly number[]) => ({
     submit: inBatches<IntakeRequest, RequestResult>(
       deps.clock,
       (requests) => writeBatch(deps, requests, { partners, wait: "sequences" }),
-      LIMITS,
+      BATCH_LIMITS,
     ),
     requests: 0,
   });

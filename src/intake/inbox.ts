@@ -19,18 +19,18 @@ import { readState } from "./state.ts";
 import { Collision, wakeAfter, writeAll } from "./write.ts";
 
 interface InboxDeps extends Omit<IntakeDeps, "traces"> {
-  /** Adds actions that were taken over to the metrics. */
+  /** Adds processed actions to the metrics. */
   readonly countInbox: CountInbox;
 }
 
-/** The pause in milliseconds before the inbox is read again once it is empty; an action is taken within a second. */
+/** Time in ms before an empty inbox is read again. An action is therefore processed within a second. */
 const PAUSE_MS = 800;
 
-/** Takes actions of the inbox over until the process stops. Several processes share the work by partner. */
+/** Processes the actions of the inbox until the process stops. Several processes share the work by partner. */
 export async function followInbox(deps: InboxDeps, stop: AbortSignal): Promise<void> {
-  const tries: Tries = new Map();
+  const tries: TrySizes = new Map();
   while (!stop.aborted) {
-    const isMore = await takeInbox(deps, tries).catch((error: unknown) => {
+    const isMore = await processInbox(deps, tries).catch((error: unknown) => {
       deps.log.warn("inbox.failed", errorFields(error));
       return false;
     });
@@ -38,20 +38,21 @@ export async function followInbox(deps: InboxDeps, stop: AbortSignal): Promise<v
   }
 }
 
-/** How many actions of a partner are tried together next, if those of the last try could not be taken. */
-type Tries = Map<number, number>;
+/** Maps each partner whose last try failed to the number of actions that its next try contains. */
+type TrySizes = Map<number, number>;
 
 /**
- * Takes the next actions of each partner over (contract 9.8). Returns whether more may wait. A partner that fails is left
- * for the next round, and the others go on. Where fewer actions have to be tried, the others have their turn in between.
+ * Processes the next actions of each partner (contract 9.8). Returns whether more actions may be waiting. If the
+ * actions of a partner fail, the failure is logged, and the next pass tries them again. If a partner's next try must
+ * contain fewer actions, the other partners have their turn in between.
  */
-export async function takeInbox(deps: InboxDeps, tries: Tries = new Map()): Promise<boolean> {
+export async function processInbox(deps: InboxDeps, tries: TrySizes = new Map()): Promise<boolean> {
   let isMore = false;
   for (let isSplit = true; isSplit;) {
     isSplit = false;
     for (const partnerId of await queries.inboxPartners(deps.db))
       try {
-        const result = await takeOrSetAside(deps, partnerId, tries);
+        const result = await processOrSetAside(deps, partnerId, tries);
         if (result === "fewer") isSplit = true;
         if (result !== "none") isMore = true;
       } catch (error) {
@@ -63,28 +64,30 @@ export async function takeInbox(deps: InboxDeps, tries: Tries = new Map()): Prom
   return isMore;
 }
 
-/** Whether another transaction holds or writes what this one needs, which says nothing about the actions. */
+/**
+ * Returns whether the failure is only a lock or a write by another transaction, so that the actions did not cause it.
+ */
 const isBusy = (error: unknown): boolean =>
   error instanceof Problem || error instanceof Collision || isLockTimeout(error);
 
-/** The divisor of the number of actions that are tried together, after a try that failed. */
-const FEWER = 8;
+/** Divisor of the number of actions per try, after a try that failed. */
+const TRY_DIVISOR = 8;
 
 /**
- * Takes the next actions of a partner over. If PostgreSQL refuses them, or cannot take them in time or in its memory, one of
- * them may be the cause. Fewer are then to be tried, and at last the first alone, which is set aside if it fails, so that
- * none holds up the others for ever.
+ * Processes the next actions of a partner. If PostgreSQL refuses them, or cannot process them within its limits of time
+ * and memory, one of them may be the cause. The next tries contain fewer and fewer actions. An action that fails alone
+ * is rejected, so that it does not block the others forever.
  */
-async function takeOrSetAside(
+async function processOrSetAside(
   deps: InboxDeps,
   partnerId: number,
-  tries: Tries,
+  tries: TrySizes,
 ): Promise<"none" | "some" | "fewer"> {
   const limit = tries.get(partnerId) ?? MAX_ACTIONS;
   const first = limit === 1 ? await queries.firstOfInbox(deps.db, partnerId) : undefined;
   try {
-    const count = await takeOfPartner(deps, partnerId, limit);
-    if (limit * FEWER < MAX_ACTIONS) tries.set(partnerId, limit * FEWER);
+    const count = await processPartner(deps, partnerId, limit);
+    if (limit * TRY_DIVISOR < MAX_ACTIONS) tries.set(partnerId, limit * TRY_DIVISOR);
     else tries.delete(partnerId);
     return count > 0 ? "some" : "none";
   } catch (error) {
@@ -92,7 +95,7 @@ async function takeOrSetAside(
     const fields = { partner_id: partnerId, limit, ...errorFields(error) };
     if (limit > 1) {
       deps.log.debug("inbox.split", fields);
-      tries.set(partnerId, Math.ceil(limit / FEWER));
+      tries.set(partnerId, Math.ceil(limit / TRY_DIVISOR));
       return "fewer";
     }
     deps.log.warn("inbox.action_refused", fields);
@@ -102,7 +105,10 @@ async function takeOrSetAside(
   }
 }
 
-/** Sets the action at a position aside, without a look at its content, unless it was taken or removed meanwhile. */
+/**
+ * Sets the state of the action at a position to `rejected`, without reading its content, unless it was processed or
+ * removed after it failed.
+ */
 function setAside(
   { db }: InboxDeps,
   one: { readonly partnerId: number; readonly position: number; readonly isTooMuch: boolean },
@@ -115,10 +121,11 @@ function setAside(
 }
 
 /**
- * Takes the next actions of a partner over in one transaction: their removal, and the history and outbox that they
- * become. So each is taken exactly once, wherever the process dies. An action that cannot be taken is set aside.
+ * Processes the next actions of a partner. One transaction removes them from the inbox and writes the history and the
+ * outbox, so each action is processed exactly once, even if the process dies. The state of an invalid action is set to
+ * `rejected`.
  */
-async function takeOfPartner(deps: InboxDeps, partnerId: number, limit: number): Promise<number> {
+async function processPartner(deps: InboxDeps, partnerId: number, limit: number): Promise<number> {
   const now = deps.clock.now();
   const round = await deps.writerPool.transaction([partnerId], async (tx) => {
     if (!(await queries.lockInbox(tx, partnerId))) return undefined;
@@ -130,7 +137,7 @@ async function takeOfPartner(deps: InboxDeps, partnerId: number, limit: number):
     const results = { recorded: 0, unchanged: 0, duplicate: 0 };
     const taken = requests.flatMap(({ position }, i) => {
       const decision = decided.decisions[i];
-      // A row that has to wait would be overtaken by those behind it, so none is taken now.
+      // Later actions must not overtake a deferred one, so no action is processed now.
       if (decision === undefined || decision.kind === "deferred") throw unavailable();
       if (decision.kind !== "accepted") {
         rejected.push({ position, errors: errorsOf(decision) });
@@ -151,7 +158,7 @@ async function takeOfPartner(deps: InboxDeps, partnerId: number, limit: number):
   return round.count;
 }
 
-/** An action of the inbox as a request of one action. */
+/** A row of the inbox, as a request with one action. */
 interface RowRequest {
   readonly position: number;
   readonly request: ServiceRequest;
@@ -159,17 +166,17 @@ interface RowRequest {
 
 type RowErrors = Readonly<Record<string, string>>;
 
-interface Rejected {
+interface RejectedRow {
   readonly position: number;
   readonly errors: RowErrors;
 }
 
-/** Reads rows as requests. Rows that cannot be read are returned with the reasons by field. */
+/** Converts rows to requests. Rows that are invalid are returned with their errors by field. */
 async function readRows(
   { clock }: Pick<InboxDeps, "clock">,
   tx: Tx,
   rows: Awaited<ReturnType<typeof queries.nextOfInbox>>,
-): Promise<{ readonly requests: readonly RowRequest[]; readonly rejected: Rejected[] }> {
+): Promise<{ readonly requests: readonly RowRequest[]; readonly rejected: RejectedRow[] }> {
   const services = new Map(
     (await servicesById(tx, [...new Set(rows.map((one) => one.serviceId))])).map((one) => [
       one.id,
@@ -177,9 +184,9 @@ async function readRows(
     ]),
   );
   const requests: RowRequest[] = [];
-  const rejected: Rejected[] = [];
+  const rejected: RejectedRow[] = [];
   for (const { position, serviceId, action: stored, isTooLarge } of rows) {
-    const read = isTooLarge ? TOO_LARGE : readAction({ clock }, stored);
+    const read = isTooLarge ? TOO_LARGE_ERRORS : readAction({ clock }, stored);
     const service = services.get(serviceId);
     if ("errors" in read) rejected.push({ position, ...read });
     else if (service?.scopes.includes("actions:write") !== true)
@@ -192,8 +199,8 @@ async function readRows(
   return { requests, rejected };
 }
 
-/** The errors of an action that is not read, because it is from before the limit of its bytes. */
-const TOO_LARGE = { errors: { action: `has more than ${MAX_ACTION_BYTES} bytes` } };
+/** The errors of an action that is not read, because it was stored before its size was limited. */
+const TOO_LARGE_ERRORS = { errors: { action: `has more than ${MAX_ACTION_BYTES} bytes` } };
 
 function readAction(
   deps: Pick<InboxDeps, "clock">,
@@ -206,13 +213,13 @@ function readAction(
   return Object.keys(errors).length > 0 ? { errors } : { action };
 }
 
-/** Returns why an action cannot be taken. */
+/** Returns the reasons why an action was not accepted, by field. */
 const errorsOf = (decision: Exclude<Decision, { kind: "accepted" | "deferred" }>): RowErrors =>
   decision.kind === "foreign"
     ? { service_id: "may not act for the partner" }
     : ofAction(decision.errors ?? {});
 
-/** Returns the errors of the only action of a request by the fields of the action. */
+/** Returns the errors of a request with one action, by the fields of that action instead of those of the request. */
 const ofAction = (errors: FieldErrors): RowErrors =>
   Object.fromEntries(
     Object.entries(firstOf(errors)).map(([field, text]) => [

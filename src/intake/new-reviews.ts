@@ -25,13 +25,14 @@ interface NewReviewsDeps {
   readonly log: Log;
 }
 
-/** The most batches that are written with a look-up, after one that was not as new as it seemed. */
+/** Maximum number of batches that are written with a look-up after a conflict. */
 const MAX_PAUSE = 16;
 
 /**
- * Makes the function that writes a batch without a look-up, if each of its changes reports a new review: an insert that meets
- * no conflict proves it. The whole batch is then one statement. It returns undefined, and has written nothing, if the batch
- * has other changes or if anything conflicts. After each conflict the next batches are not tried, twice as many as before.
+ * Creates the function that writes a batch in one statement without a look-up, if each of its changes reports a new
+ * review. An insert without a conflict proves that the reviews are new. The function returns undefined, and has written
+ * nothing, if the batch contains other changes, or if a row exists or is locked. After each such conflict it returns
+ * undefined for a number of batches, which doubles every time.
  */
 export function createNewReviewsWriter(deps: NewReviewsDeps) {
   let [pause, skipped] = [0, 0];
@@ -49,7 +50,7 @@ export function createNewReviewsWriter(deps: NewReviewsDeps) {
   };
 }
 
-/** A provider's request, and what each of its changes names. */
+/** A provider's request, and for each change in it the ids and the key of its review. */
 interface Reports {
   readonly request: ProviderRequest;
   readonly named: readonly {
@@ -61,8 +62,8 @@ interface Reports {
 }
 
 /**
- * Returns the requests as reports, if each change of each may be the first report of a review, at a connection of its
- * provider; else undefined.
+ * Returns the requests as reports if every change may be the first report of a review at a connection of its provider.
+ * Otherwise returns undefined.
  */
 export function reportsOfNewReviews(requests: readonly IntakeRequest[]): Reports[] | undefined {
   const ids = new Set<Key<"provider-event" | "action" | "review">>();
@@ -111,13 +112,14 @@ async function writeNew(
   const given = {
     requests: requests.map(({ slug, signed }) => ({ slug, ...signed })),
     claims: reports.flatMap(({ request: { slug }, named }) =>
-      named.flatMap(({ id, siteId }) => {
-        const site = sites.get(siteId);
-        if (site === undefined) return [];
-        const { storeId, accountId, partnerId } = site;
-        return [{ slug, id, siteId, storeId, accountId, partnerId }];
-      }),
+      named.map(({ id }) => ({ slug, id })),
     ),
+    connections: [...new Set(all.map(({ siteId }) => siteId))].flatMap((id) => {
+      const site = sites.get(id);
+      if (site === undefined) return [];
+      const { slug, storeId, accountId, partnerId } = site;
+      return [{ slug, id, storeId, accountId, partnerId }];
+    }),
     created,
     actions: withIds(actions, now),
     partners,

@@ -1,12 +1,12 @@
 import type { Tx } from "../../db/client.ts";
 import { brandedMail } from "../lib/branded-mail.ts";
-import type { SecretBox } from "../lib/secret-box.ts";
+import type { SecretBox } from "../lib/secrets.ts";
 import { isMailAddress } from "../lib/email.ts";
 import { type NewMail, queueMails } from "../outbox/mail.ts";
 import type { NativeEmail } from "../reviews/events.ts";
 import * as queries from "./queries/notices.ts";
 
-/** A mail to queue in the transaction of the event that leads to it. */
+/** A mail that is queued in the transaction of the event that causes it. */
 export type Notice = HomeownerNotice | FlagNotice;
 
 /** The mail to the reviewer about a posted response. */
@@ -16,7 +16,7 @@ interface HomeownerNotice {
   readonly to: string;
 }
 
-/** The mail to the owner of the account about a flag that moved. */
+/** The mail to the account owner about a new status of a flag. */
 export interface FlagNotice {
   readonly kind: "flag";
   readonly reviewId: number;
@@ -24,7 +24,7 @@ export interface FlagNotice {
   readonly status: string;
 }
 
-/** Returns the partners for whose companies we send no mails of our own (contract 9.5). */
+/** Returns the partners to whose companies the service sends no mails of its own (contract 9.5). */
 export async function suppressingPartners(
   tx: Tx,
   partnerIds: readonly number[],
@@ -52,12 +52,12 @@ export async function queueNotices(
   await queueMails(tx, deps, mails, now);
 }
 
-/** The addressee of the mail about a moved flag, or the reason why no mail is sent. */
+/** The recipient of the mail about a new status of a flag, or the reason why no mail is sent. */
 type FlagPlan =
   | { readonly nativeEmail: "queued"; readonly owner: queries.Owner }
   | { readonly nativeEmail: Exclude<NativeEmail, "queued"> };
 
-/** Reads whether a moved flag leads to a mail, and to whom. */
+/** Decides whether a new status of a flag causes a mail, and to whom. */
 export async function planFlagNotice(
   tx: Tx,
   { partnerId, accountId }: { readonly partnerId: number; readonly accountId: number },
@@ -94,7 +94,7 @@ const FLAG_TEXT: Readonly<Record<string, string>> = {
   withdrawn: "was withdrawn",
 };
 
-/** Composes the mail that informs the account owner that a flag has a new status (contract 9.5). */
+/** Composes the mail that tells the account owner the new status of the flag on a review (contract 9.5). */
 export function flagStatusMail(owner: queries.Owner, about: queries.Subject, to: string): NewMail {
   const { storeName, siteName, rate, reviewer } = about;
   const what = FLAG_TEXT[to] ?? `is now ${to}`;
@@ -103,7 +103,7 @@ export function flagStatusMail(owner: queries.Owner, about: queries.Subject, to:
     greeting: `Hello ${owner.name},`,
     paragraphs: [
       `The flag on the review by ${reviewer ?? "an anonymous reviewer"} (${rate} of 5 on ${siteName}) of ${storeName} ${what}.`,
-      `The number of the review is ${about.reviewId}.`,
+      `Review id: ${about.reviewId}.`,
     ],
   };
   const { reviewId } = about;

@@ -3,12 +3,16 @@ import { CensorType, profaneWords, Profanity } from "@2toad/profanity";
 import { nextTurn } from "../lib/batches.ts";
 import type { Change } from "./change.ts";
 
-/** Words of the library's English list that are mostly names, tools or trades in reviews of local businesses. */
-const HARMLESS = words("cox, wang, flange, kum, kummer, hoar, hoare, pawn, dink, spac");
+/**
+ * Words of the English list of @2toad/profanity that do not count as profane, because in reviews of local businesses
+ * they are mostly names, tools or trades.
+ */
+const HARMLESS_WORDS = words("cox, wang, flange, kum, kummer, hoar, hoare, pawn, dink, spac");
 
 /**
- * Words that we take from the library's other lists. Most entries there are machine translations of the English list
- * and include everyday words (`les`, `no`, `mais`, `pompa`), which would make nearly every review profane.
+ * Profane words of other languages, chosen from the lists of @2toad/profanity. Most words of those lists are machine
+ * translations of the English list and include everyday words (`les`, `no`, `mais`, `pompa`), with which nearly every
+ * review would be profane.
  */
 export const FOREIGN_WORDS: Readonly<Record<string, readonly string[]>> = {
   de: words(`arsch, arschficker, arschloch, arschlöcher, schlampe, schlampen, schwachsinn, kacke, schwanzlutscher,
@@ -36,10 +40,10 @@ function words(list: string): string[] {
 }
 
 /**
- * Replaces the first letter of a word that was found. It is a private-use character; texts that contain it are
- * cleaned first.
+ * @2toad/profanity replaces the first letter of each profane word by this private-use character. Before that, the
+ * character is removed from the text.
  */
-const MARK = "\uE000";
+const PROFANITY_MARK = "\uE000";
 
 /** Returns the profane words of a text: lower case, unique, sorted. */
 export type ProfanityFinder = (text: string) => string[];
@@ -49,18 +53,18 @@ export function createProfanityFinder(): ProfanityFinder {
   const library = new Profanity({
     languages: ["en"],
     unicodeWordBoundaries: true,
-    grawlixChar: MARK,
+    grawlixChar: PROFANITY_MARK,
   });
-  library.removeWords(HARMLESS);
+  library.removeWords(HARMLESS_WORDS);
   library.addWords(foreign);
-  const english = (profaneWords.get("en") ?? []).filter((word) => !HARMLESS.includes(word));
+  const english = (profaneWords.get("en") ?? []).filter((word) => !HARMLESS_WORDS.includes(word));
   const longestFirst = [...english, ...foreign].toSorted((a, b) => b.length - a.length);
-  // The library blocks the event loop for 0.2 ms per 1,000 characters. This expression rules out clean texts in a
-  // twentieth of that time.
+  // @2toad/profanity blocks the event loop for 0.2 ms per 1,000 characters. This expression finds in a twentieth of
+  // that time that a text contains none, so the package is not called for most texts.
   const known = longestFirst.map((word) => RegExp.escape(word)).join("|");
   const mayContain = new RegExp(`(?<![\\p{L}\\p{N}\\p{M}])(?:${known})`, "u");
   return (text) => {
-    const lower = text.normalize("NFC").replaceAll(MARK, " ").toLowerCase();
+    const lower = text.normalize("NFC").replaceAll(PROFANITY_MARK, " ").toLowerCase();
     if (!mayContain.test(lower)) return [];
     const marked = library.censor(lower, CensorType.FirstChar);
     const found = [...marked.matchAll(/\uE000/g)].map(({ index }) =>
@@ -72,12 +76,14 @@ export function createProfanityFinder(): ProfanityFinder {
 }
 
 /**
- * The number of characters after which the event loop serves other requests, because the library needs up to 20 ms
- * for 20,000 characters.
+ * Number of characters after which the check yields to the event loop. @2toad/profanity takes up to 20 ms for 20,000
+ * characters.
  */
 const CHARS_PER_TURN = 10_000;
 
-/** Finds the profane words of all reported texts, and yields to the event loop between long parts. */
+/**
+ * Finds the profane words of all reported texts, and yields to the event loop after every `CHARS_PER_TURN` characters.
+ */
 export async function checkTexts(find: ProfanityFinder, changes: readonly Pick<Change, "what">[]) {
   const checked = new Map<string, readonly string[]>();
   let chars = 0;

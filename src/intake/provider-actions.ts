@@ -1,8 +1,8 @@
-import type { FailureAudit } from "../auth/audit-failures.ts";
+import type { FailureAudit } from "../audit/failures.ts";
 import type { Received } from "../http/checks.ts";
 import type { RequestContext } from "../http/request-context.ts";
 import { invalid, Problem } from "../lib/problem.ts";
-import { equalInConstantTime, openingOnce } from "../lib/secret-box.ts";
+import { equalInConstantTime, openingOnce } from "../lib/secrets.ts";
 import { hmacSha256Hex } from "../lib/secrets.ts";
 import { type Signed, refusalOf } from "./change.ts";
 import type { Intake, IntakeDeps } from "./group-commit.ts";
@@ -11,27 +11,27 @@ import { readEvents } from "./provider-input.ts";
 import { PROVIDER_SLUG, providerSecretContext } from "./provider-model.ts";
 import { createCredentialsFinder, createSiteFinder, type Credentials } from "./queries/finders.ts";
 
-const SLUG = new RegExp(PROVIDER_SLUG);
+const SLUG_PATTERN = new RegExp(PROVIDER_SLUG);
 /**
- * The secret that verifies signatures of an unknown provider, so that its rejection takes as long as that of a known
+ * The secret that verifies signatures of an unknown provider, so that the rejection takes as long as for a known
  * provider.
  */
 const DUMMY_SECRET = "there is no such provider";
 
 type SignedRequest = Pick<Received, "requestContext" | "raw">;
 
-/** The time in seconds by which a signed timestamp may differ from our clock, either way (contract 9.1). */
+/** Time in s by which a signed timestamp may differ from this service's clock in either direction (contract 9.1). */
 const TOLERANCE_S = 300;
 const UNIX_SECONDS = /^\d{1,11}$/;
 const WRONG_TIME =
   "X-Provider-Timestamp must be the time of the request in Unix seconds, within 5 minutes of our clock.";
-const UNVERIFIED: Signed = { sealedSecret: "", isTimed: false };
+const UNVERIFIED_REQUEST: Signed = { sealedSecret: "", isTimed: false };
 
-const SIGNATURE = /^sha256=[0-9a-f]{64}$/;
+const SIGNATURE_PATTERN = /^sha256=[0-9a-f]{64}$/;
 
 /** Checks the form of a request's signature before its body is read. */
 export function hasSignature({ headers }: Pick<RequestContext, "headers">): boolean {
-  return SIGNATURE.test(headers.get("x-provider-signature") ?? "");
+  return SIGNATURE_PATTERN.test(headers.get("x-provider-signature") ?? "");
 }
 
 export interface IngestDeps extends Pick<IntakeDeps, "box" | "db" | "clock"> {
@@ -41,7 +41,7 @@ export interface IngestDeps extends Pick<IntakeDeps, "box" | "db" | "clock"> {
 
 type SigningDeps = Omit<IngestDeps, "intake">;
 
-type Verdict = "accepted" | "wrong signature" | "wrong timestamp";
+type SignatureVerdict = "accepted" | "wrong signature" | "wrong timestamp";
 
 export function createSignatures({ box, db, clock, failures }: SigningDeps) {
   const credentials = createCredentialsFinder(db, clock);
@@ -51,11 +51,11 @@ export function createSignatures({ box, db, clock, failures }: SigningDeps) {
     slug: string,
     known: Credentials | undefined,
     { requestContext: { headers }, raw }: SignedRequest,
-  ): Verdict => {
+  ): SignatureVerdict => {
     const now = clock.now();
     const timestamp = headers.get("x-provider-timestamp");
     const isOverlap = (known?.previousSecretExpiresAt ?? now) > now;
-    // A missing secret is replaced by the dummy, so that each rejection computes two HMACs.
+    // A missing secret is replaced by the dummy secret, so that each rejection computes two HMACs.
     const sealedSecret = [known?.sealedSecret, isOverlap ? known?.sealedPreviousSecret : null].find(
       (sealed) => {
         const secret = sealed == null ? DUMMY_SECRET : open(sealed, providerSecretContext(slug));
@@ -70,9 +70,9 @@ export function createSignatures({ box, db, clock, failures }: SigningDeps) {
     verified.set(raw, { sealedSecret, isTimed });
     return "accepted";
   };
-  /** Verifies the bytes with the provider's current secrets from the database. */
+  /** Verifies a request's signature with the provider's current secrets from the database. */
   const verifyAgain = async (slug: string, signed: SignedRequest) => {
-    const isSlug = SLUG.test(slug);
+    const isSlug = SLUG_PATTERN.test(slug);
     const verdict = judge(slug, isSlug ? await credentials.read(slug) : undefined, signed);
     if (verdict === "accepted") return;
     const isTime = verdict === "wrong timestamp";
@@ -82,8 +82,9 @@ export function createSignatures({ box, db, clock, failures }: SigningDeps) {
   };
   return {
     /**
-     * Verifies the provider's signature; throws and audits `invalid_signature` for a wrong one and for an unknown
-     * provider (contract 9.1). The secrets may be cached; the transaction that writes the events compares them again.
+     * Verifies the provider's signature. For a wrong signature or an unknown provider, audits and throws
+     * `invalid_signature` (contract 9.1). The secrets may come from a cache; the transaction that writes the events
+     * compares them again.
      */
     async verify(slug: string, signed: SignedRequest) {
       const known = credentials.remembered(slug);
@@ -91,8 +92,8 @@ export function createSignatures({ box, db, clock, failures }: SigningDeps) {
         await verifyAgain(slug, signed);
     },
     verifyAgain,
-    /** Returns how these bytes were verified. */
-    signedOf: (raw: Uint8Array) => verified.get(raw) ?? UNVERIFIED,
+    /** Returns the secret with which these bytes were verified, and whether a timestamp was signed. */
+    signedOf: (raw: Uint8Array) => verified.get(raw) ?? UNVERIFIED_REQUEST,
   };
 }
 
@@ -101,13 +102,12 @@ function signedContent(timestamp: string | null, raw: Uint8Array): Uint8Array {
   return timestamp === null ? raw : Buffer.concat([Buffer.from(`${timestamp}.`), raw]);
 }
 
-/** Whether a timestamp in Unix seconds is within the tolerance of our clock, which is counted in whole seconds too. */
+/** Returns whether a timestamp in Unix seconds is within the tolerance of this service's clock, in whole seconds. */
 function isRecent(timestamp: string, now: Date): boolean {
   const ageS = Math.floor(now.getTime() / 1000) - Number(timestamp);
   return UNIX_SECONDS.test(timestamp) && Math.abs(ageS) <= TOLERANCE_S;
 }
 
-/** Creates the dependencies of `takeEvents`. */
 export function createIngestDeps(deps: IngestDeps) {
   return {
     clock: deps.clock,
@@ -119,20 +119,20 @@ export function createIngestDeps(deps: IngestDeps) {
 }
 
 /** Accepts all events of one request, or none of them (contract 9.1). */
-export async function takeEvents(
+export async function acceptEvents(
   deps: ReturnType<typeof createIngestDeps>,
   slug: string,
   { body, ...signed }: SignedRequest & { readonly body: unknown },
 ): Promise<{ accepted: number; duplicates: number }> {
   const read = readEvents(body, deps.clock.now());
   if (read.references.length === 0) {
-    // A request without references enters no batch, which would compare the secret, so the signature is verified
-    // again here.
+    // The signature is verified again here, because a request without references is not added to a batch. For every
+    // other request, its batch compares the secret with the current ones.
     await deps.signatures.verifyAgain(slug, signed);
     throw invalid(read.fieldErrors);
   }
-  // Texts are checked before the transaction, because long texts take long and all writers of the partners would wait
-  // for its locks.
+  // Texts are checked before the transaction. The check of long texts takes long, and all writers of the partners would
+  // wait for the transaction's locks.
   const profanity = await checkTexts(deps.profanity, read.changes);
   const sites = await deps.sites(read.references.flatMap(({ siteId }) => siteId ?? []));
   const chars = charsOf(read.changes);

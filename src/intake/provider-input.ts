@@ -3,6 +3,7 @@ import { Type } from "@sinclair/typebox";
 import { checkedByHandler, examine, examineUnder, validPartsOf } from "../http/fields.ts";
 import { addMs, parseInstant } from "../lib/clock.ts";
 import { isMailAddress } from "../lib/email.ts";
+import { type Fields, fieldsOf, isRecord } from "../lib/fields.ts";
 import type { Axis, ConnectionEventValue } from "../outbox/event.ts";
 import type { Change, ReadEvents, Reference } from "./change.ts";
 import {
@@ -15,7 +16,7 @@ import {
   type RawEvent,
 } from "./provider-model.ts";
 
-/** The body of the route as the OpenAPI document describes it; `readEvents` checks it. */
+/** The body as the OpenAPI document describes it; `readEvents` validates it. */
 export const providerEventsBody = checkedByHandler(ProviderEventsBody);
 
 const Envelope = Type.Object(
@@ -29,14 +30,14 @@ const Envelope = Type.Object(
   { additionalProperties: false },
 );
 
-/** The checks for an event of unknown type. Only its valid parts are used. */
+/** The schema for an event of unknown type. Only its valid parts are used. */
 const AnyEvent = Type.Unsafe<RawEvent>(Type.Object(commonFields));
 
 function isEventType(type: unknown): type is ProviderEventType {
   return typeof type === "string" && Object.hasOwn(EVENT_SCHEMAS, type);
 }
 
-/** Validates each event of a request separately. Whether its references exist is checked later against the database. */
+/** Validates each event of a request separately. The database decides later whether its references exist. */
 export function readEvents(body: unknown, now: Date): ReadEvents {
   const envelope = examine(Envelope, body);
   const given = validPartsOf(envelope)?.events ?? [];
@@ -54,12 +55,10 @@ export function readEvents(body: unknown, now: Date): ReadEvents {
 
 function readEvent(given: unknown, index: number, now: Date) {
   const prefix = `events.${index}.`;
-  if (typeof given !== "object" || given === null || Array.isArray(given))
-    return { fieldErrors: { [`events.${index}`]: ["must be an object"] } };
-  const fields: Fields = { ...given };
-  const { type } = fields;
-  const times = timesOf(fields);
-  const broken = ruleErrors(fields, times, now);
+  if (!isRecord(given)) return { fieldErrors: { [`events.${index}`]: ["must be an object"] } };
+  const { type } = given;
+  const times = timesOf(given);
+  const broken = ruleErrors(given, times, now);
   if (!isEventType(type))
     broken.push(["type", `must be one of ${Object.keys(EVENT_SCHEMAS).join(", ")}`]);
   const shape = examineUnder(prefix, isEventType(type) ? EVENT_SCHEMAS[type] : AnyEvent, given);
@@ -70,11 +69,9 @@ function readEvent(given: unknown, index: number, now: Date) {
   return { reference, fieldErrors: { ...rules, ...("fieldErrors" in shape && shape.fieldErrors) } };
 }
 
-type Fields = Readonly<Record<string, unknown>>;
-
 function referenceOf(fields: Fields, index: number): Reference {
   const { id, type, store_review_site_id: siteId, external_review_id: own, review } = fields;
-  const external: unknown = own ?? Reflect.get(Object(review), "external_review_id");
+  const external = own ?? fieldsOf(review)["external_review_id"];
   return {
     index,
     type: isEventType(type) ? type : undefined,
@@ -85,10 +82,10 @@ function referenceOf(fields: Fields, index: number): Reference {
 }
 
 /** The instants of an event, each parsed once; undefined where the field is missing or malformed. */
-type Times = Readonly<Record<"occurredAt" | "reviewedAt", Date | undefined>>;
+type EventTimes = Readonly<Record<"occurredAt" | "reviewedAt", Date | undefined>>;
 
-function timesOf({ occurred_at: occurredAt, review }: Fields): Times {
-  const reviewedAt: unknown = Reflect.get(Object(review), "reviewed_at");
+function timesOf({ occurred_at: occurredAt, review }: Fields): EventTimes {
+  const reviewedAt = fieldsOf(review)["reviewed_at"];
   return { occurredAt: instantOf(occurredAt), reviewedAt: instantOf(reviewedAt) };
 }
 
@@ -96,19 +93,22 @@ function instantOf(text: unknown): Date | undefined {
   return typeof text === "string" ? parseInstant(text) : undefined;
 }
 
-/** Checks rules that a schema cannot express, on fields that may still have the wrong shape. */
+/**
+ * Checks rules that a schema cannot express. The fields may have wrong types, because the schema is checked afterwards.
+ */
 function ruleErrors(
   { type, review, connected, error_code: code }: Fields,
-  { occurredAt, reviewedAt }: Times,
+  { occurredAt, reviewedAt }: EventTimes,
   now: Date,
 ): [string, string][] {
   const fieldErrors: [string, string][] = [];
   if (occurredAt !== undefined && occurredAt > addMs(now, MAX_AHEAD_MS))
-    fieldErrors.push(["occurred_at", "lies more than 5 minutes ahead"]);
+    fieldErrors.push(["occurred_at", "is more than 5 minutes in the future"]);
   if (isTooOld(occurredAt)) fieldErrors.push(["occurred_at", TOO_OLD]);
   if (isTooOld(reviewedAt)) fieldErrors.push(["review.reviewed_at", TOO_OLD]);
-  const email: unknown = Reflect.get(Object(review), "reviewer_email");
-  // The mail queue accepts no other address, and would fail only after the event was accepted.
+  const email = fieldsOf(review)["reviewer_email"];
+  // An address that cannot receive mail is refused here, because the mail queue would discard its mail after the event
+  // was accepted.
   if (typeof email === "string" && !isMailAddress(email))
     fieldErrors.push(["review.reviewer_email", "must be null or an email address"]);
   if (type === "connection.changed") {
@@ -120,16 +120,19 @@ function ruleErrors(
   return fieldErrors;
 }
 
-const TOO_OLD = "lies before 1970";
+const TOO_OLD = "is before 1970";
 
-/** Rejects instants before 1970: no review is older, and Postgres rejects year 0. */
+/**
+ * Returns whether an instant is before 1970. Such instants are rejected: no review is older, and PostgreSQL rejects
+ * year 0.
+ */
 function isTooOld(at: Date | undefined): boolean {
   return at !== undefined && at.getTime() < 0;
 }
 
-function toChange(raw: RawEvent, index: number, times: Times): Change {
+function toChange(raw: RawEvent, index: number, times: EventTimes): Change {
   const { id, store_review_site_id: siteId } = raw;
-  const common = { index, id, occurredAt: sound(times.occurredAt) };
+  const common = { index, id, occurredAt: validInstant(times.occurredAt) };
   if (raw.type === "connection.changed") {
     const { axis, connected } = raw;
     const errorCode = connected ? null : (raw.error_code ?? null);
@@ -142,14 +145,14 @@ function toChange(raw: RawEvent, index: number, times: Times): Change {
     case "review.created":
     case "review.updated": {
       const { rate, reviewer, reviewer_email: reviewerEmail } = raw.review;
-      // A rating without text is stored as an empty string.
+      // The text of a rating without text is stored as an empty string.
       const content = raw.review.content ?? "";
       const review = {
         rate,
         reviewer,
         reviewerEmail,
         content,
-        reviewedAt: sound(times.reviewedAt),
+        reviewedAt: validInstant(times.reviewedAt),
       };
       const creates = raw.type === "review.created";
       return { ...common, subject, what: { kind: "report", creates, review } };
@@ -170,9 +173,9 @@ function toChange(raw: RawEvent, index: number, times: Times): Change {
   }
 }
 
-type EventSaid = Extract<Change["what"], { kind: "event" }>;
+type EventChange = Extract<Change["what"], { kind: "event" }>;
 
-const eventOf = (event: EventSaid["event"], more: Partial<EventSaid> = {}): EventSaid => ({
+const eventOf = (event: EventChange["event"], more: Partial<EventChange> = {}): EventChange => ({
   kind: "event",
   event,
   metadata: {},
@@ -186,8 +189,8 @@ const CONNECTION_EVENT = {
   post: { connected: "response_post_connected", disconnected: "response_post_disconnected" },
 } as const satisfies Record<Axis, Record<string, ConnectionEventValue>>;
 
-/** Narrows an instant that already passed its schema. */
-function sound(at: Date | undefined): Date {
-  if (at === undefined) throw new Error("An instant passed its schema and cannot be read.");
+/** Returns an instant that the schema has validated, without undefined in its type. */
+function validInstant(at: Date | undefined): Date {
+  if (at === undefined) throw new Error("An instant is valid by its schema, but cannot be parsed.");
   return at;
 }

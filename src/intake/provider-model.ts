@@ -2,25 +2,25 @@ import { Type, type Static, type TProperties } from "@sinclair/typebox";
 
 import { instantText, orNull, rowId, storableText } from "../http/text.ts";
 
-// Limits for a provider's input. Contract 9.1 does not specify all of them; the other numbers are ours.
+// Limits for a provider's input. Numbers that contract 9.1 does not specify were chosen here.
 export const MAX_EVENTS = 500;
-/** The most bytes of a body of provider events: 1 MiB (contract 2.7). */
+/** Maximum size in bytes of a request with provider events: 1 MiB (contract 2.7). */
 export const BODY_LIMIT = 1024 * 1024;
-/** The time in milliseconds by which the clock of a provider may be ahead of ours (contract 8). */
+/** Time in ms by which a provider's clock may be ahead of this service's clock (contract 8). */
 export const MAX_AHEAD_MS = 5 * 60_000;
-/** The pattern of a provider's name in paths and bodies. */
+/** The pattern of a provider's slug in paths and bodies. */
 export const PROVIDER_SLUG = "^[a-z0-9][a-z0-9_-]{0,63}$";
 const EVENT_ID_CHARS = 200;
 const EXTERNAL_ID_CHARS = 255;
 const REVIEWER_CHARS = 200;
-/** The most characters of a mail address (RFC 5321, 4.5.3.1). */
+/** Maximum length of a mail address in characters (RFC 5321, 4.5.3.1). */
 const EMAIL_CHARS = 254;
 const CONTENT_CHARS = 20_000;
 
 /**
  * Reasons why an axis is disconnected or a posting failed: a code that never changes its meaning, and a sentence that
  * may be shown to an end user (contract 8.6). The contract specifies E-001, E-002, E-007 and E-008; the other codes
- * follow its rule.
+ * were chosen here by the same rule.
  */
 export const ERROR_REASONS: Readonly<Record<string, string>> = {
   "E-001": "No URL is configured for this review site.",
@@ -41,19 +41,19 @@ export const ERROR_REASONS: Readonly<Record<string, string>> = {
 };
 const CODE_CHARS = 64;
 
-/** Returns the reason for a code; `Unknown` for a code that only the review site understands. */
+/** Returns the reason for an error code; `Unknown` for a code that only the review site knows. */
 export function reasonOf(code: string | null): string | null {
   if (code === null) return null;
   return (Object.hasOwn(ERROR_REASONS, code) && ERROR_REASONS[code]) || "Unknown";
 }
 
-const closed = { additionalProperties: false };
-/** Accepts any code, also a code that is not in `ERROR_REASONS` (contract 9.2). */
+const closedObject = { additionalProperties: false };
+/** Schema of an error code. It also accepts codes that are not in `ERROR_REASONS` (contract 9.2). */
 const errorCode = storableText([1, CODE_CHARS]);
 
 const email = storableText([3, EMAIL_CHARS]);
 
-/** The title makes it a named schema in the API's description, because several bodies share it. */
+/** The id has a title, which makes it a named schema of the API description, because several bodies share it. */
 const externalId = Object.assign(storableText([1, EXTERNAL_ID_CHARS]), {
   title: "ExternalReviewId",
   examples: ["g-7781"],
@@ -91,15 +91,15 @@ export const commonFields = {
 };
 
 export const ReportedReview = Type.Object(reviewFields, {
-  ...closed,
+  ...closedObject,
   title: "ReportedReview",
   description: "A review as reported by its site.",
 });
 /** The schema of a removal requires only the id of the review. */
-const gone = Type.Object(
+const reportedRemoval = Type.Object(
   { ...Type.Partial(Type.Object(reviewFields)).properties, external_review_id: externalId },
   {
-    ...closed,
+    ...closedObject,
     title: "ReportedRemoval",
     examples: [{ external_review_id: "g-7781" }],
     description: "The review that was removed.",
@@ -107,14 +107,14 @@ const gone = Type.Object(
 );
 
 function eventOf<T extends string, F extends TProperties>(type: T, fields: F) {
-  return Type.Object({ ...commonFields, type: Type.Literal(type), ...fields }, closed);
+  return Type.Object({ ...commonFields, type: Type.Literal(type), ...fields }, closedObject);
 }
 
 /** One schema per event type, so that an error names `review.rate` and not a branch of a union. */
 export const EVENT_SCHEMAS = {
   "review.created": eventOf("review.created", { review: ReportedReview }),
   "review.updated": eventOf("review.updated", { review: ReportedReview }),
-  "review.removed": eventOf("review.removed", { review: gone }),
+  "review.removed": eventOf("review.removed", { review: reportedRemoval }),
   "response.posted": eventOf("response.posted", {
     external_review_id: externalId,
     // Null is allowed because some pullers always send every field, as in connection.changed.
@@ -122,7 +122,8 @@ export const EVENT_SCHEMAS = {
       Type.Null({
         explain: "must be null or absent: the response was posted",
         description: "Null, because the response was posted.",
-        // Generators know no type that is null alone.
+        // The API description shows a string or null, because code generators support no type that consists of null
+        // alone.
         characters: { type: ["string", "null"] },
       }),
     ),
@@ -144,7 +145,7 @@ export const EVENT_SCHEMAS = {
 
 export type ProviderEventType = keyof typeof EVENT_SCHEMAS;
 
-/** Describes the body in the API's description; `readEvents` checks each event against its own schema. */
+/** Describes the body in the OpenAPI document; `readEvents` validates each event with its own schema. */
 export const ProviderEventsBody = Type.Object(
   {
     events: Type.Array(Type.Union(Object.values(EVENT_SCHEMAS)), {
@@ -152,7 +153,7 @@ export const ProviderEventsBody = Type.Object(
       maxItems: MAX_EVENTS,
     }),
   },
-  { ...closed, title: "ProviderEvents" },
+  { ...closedObject, title: "ProviderEvents" },
 );
 
 export const AcceptedAnswer = Type.Object(
@@ -166,15 +167,15 @@ export type RawEvent = Static<(typeof EVENT_SCHEMAS)[keyof typeof EVENT_SCHEMAS]
 export interface ReportedReview {
   readonly rate: number;
   readonly reviewer: string | null;
-  /** The reviewer's email; undefined if the report does not contain it, so that the stored email stays. */
+  /** The reviewer's email. Undefined if the report does not contain it; the stored email is then kept. */
   readonly reviewerEmail: string | null | undefined;
   readonly content: string;
   readonly reviewedAt: Date;
 }
 
 /**
- * Returns the associated data of a provider's sealed secret, so that a ciphertext that is copied to another provider
- * cannot be opened.
+ * Returns the associated data of a provider's sealed secret. Because of it, a ciphertext that is copied to another
+ * provider cannot be opened.
  */
 export function providerSecretContext(slug: string): string {
   return `provider:${slug}`;

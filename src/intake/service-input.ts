@@ -8,12 +8,12 @@ import type { Person } from "./queries/people.ts";
 import { type Action, metadataOf, namesReview } from "./service-model.ts";
 import { sizeErrors } from "./sizes.ts";
 
-/** The highest id of a row, as in `rowId`; metadata may name any integer. */
+/** Largest id of a row, as in `rowId`. Larger ids of users are not looked up: metadata may contain any integer. */
 const MAX_ROW_ID = 2_147_483_647;
-/** The most milliseconds by which the time of an action may be ahead of our clock. */
+/** Time in ms by which the time of an action may be ahead of this service's clock. */
 const MAX_AHEAD_MS = 5 * 60_000;
 
-/** Checks each action by itself: its subject, its actor and its metadata must fit its event. */
+/** Validates each action separately: its subject, its actor and its metadata must fit its event. */
 export function actionErrors(
   { clock }: { readonly clock: Clock },
   actions: readonly (ValidParts<Action> | undefined)[] = [],
@@ -30,13 +30,15 @@ export function actionErrors(
     if (id !== undefined) seen.add(id);
     const time = parseInstant(occurredAt)?.getTime();
     if (time !== undefined && time > now + MAX_AHEAD_MS)
-      errors[`${at}occurred_at`] = "lies more than 5 minutes ahead";
-    if (time !== undefined && time < 0) errors[`${at}occurred_at`] = "lies before 1970";
+      errors[`${at}occurred_at`] = "is more than 5 minutes in the future";
+    if (time !== undefined && time < 0) errors[`${at}occurred_at`] = "is before 1970";
     if (actor?.type !== undefined) {
       const needsUser = actor.type === "user";
       const hasUser = "user_id" in actor;
       if (needsUser !== hasUser)
-        errors[`${at}actor.user_id`] = needsUser ? "is required of a user" : "is for a user only";
+        errors[`${at}actor.user_id`] = needsUser
+          ? 'is required for the actor "user"'
+          : 'is only allowed for the actor "user"';
     }
     if (event !== undefined) Object.assign(errors, subjectErrors(at, event, action));
     Object.assign(errors, sizeErrors(`actions.${index}`, action));
@@ -44,7 +46,9 @@ export function actionErrors(
   return errors;
 }
 
-/** Whether PostgreSQL can store a value of metadata: no NUL and no half of a surrogate pair. */
+/**
+ * Returns whether PostgreSQL can store a value of metadata: it must contain neither NUL nor half of a surrogate pair.
+ */
 const isStorable = (value: unknown): boolean =>
   typeof value !== "string" || (value.isWellFormed() && !value.includes("\0"));
 
@@ -55,15 +59,16 @@ function subjectErrors(at: string, event: string, action: ValidParts<Action>): R
   const [wanted, other] = namesReview(event)
     ? (["review_id", "store_review_site_id"] as const)
     : (["store_review_site_id", "review_id"] as const);
-  if (!(wanted in action)) errors[at + wanted] = `is required of ${event}`;
-  if (other in action) errors[at + other] = `is not for ${event}`;
+  if (!(wanted in action)) errors[at + wanted] = `is required for ${event}`;
+  if (other in action) errors[at + other] = `is not allowed for ${event}`;
   const code = action.error_code ?? null;
   if (site?.isError === true && code === null)
-    errors[`${at}error_code`] = `is required of ${event}`;
-  if (site?.isError !== true && code !== null) errors[`${at}error_code`] = `is not for ${event}`;
+    errors[`${at}error_code`] = `is required for ${event}`;
+  if (site?.isError !== true && code !== null)
+    errors[`${at}error_code`] = `is not allowed for ${event}`;
   if (schema === undefined) {
     if (Object.keys(action.metadata ?? {}).length > 0)
-      errors[`${at}metadata`] = `is not for ${event}`;
+      errors[`${at}metadata`] = `is not allowed for ${event}`;
     return errors;
   }
   const { metadata = {} } = action;
@@ -79,7 +84,7 @@ function subjectErrors(at: string, event: string, action: ValidParts<Action>): R
   return errors;
 }
 
-/** Makes the request of a service from its valid actions. */
+/** Builds the request of a service from its valid actions. */
 export function serviceRequest(
   service: Pick<ServiceRequest, "serviceId" | "actsForPartners">,
   actions: readonly Action[],
@@ -101,28 +106,31 @@ export function serviceRequest(
   return { sender: "service", ...service, actions, changes, chars };
 }
 
-/** The rows by which actions are placed, by their ids; owners by the ids of their accounts. */
-export interface Places {
+/** The rows to which actions refer, by their ids; the owners of accounts by the ids of the accounts. */
+export interface ReferencedRows {
   readonly reviews: ReadonlyMap<number, ReviewState>;
   readonly sites: ReadonlyMap<number, Site>;
   readonly users: ReadonlyMap<number, Person>;
   readonly owners: ReadonlyMap<number, Person>;
 }
 
-/** The partner and the actor of an action, or its errors by field, if it names something that does not exist or fit. */
-type Placed =
+/** The partner and the actor of an action, or its errors by field if a reference does not exist or does not fit. */
+type ResolvedAction =
   | { readonly partnerId: number; readonly actor: RecordedAction["actor"] }
   | { readonly errors: Readonly<Record<string, string>> };
 
-/** Returns the ids of the users whom actions name: who acts, and to whom a review is assigned. */
+/** Returns the ids of the users that actions refer to: the acting users and the assignees. */
 export function usersNamed(actions: readonly Action[]): number[] {
   return actions
     .flatMap((action) => [...assigneeOf(action), action.actor.user_id ?? []].flat())
     .filter((id) => id <= MAX_ROW_ID);
 }
 
-/** Finds the partner and the actor of an action in the rows that were read for it. */
-export function placeAction(action: Action, { reviews, sites, users, owners }: Places): Placed {
+/** Resolves the partner and the actor of an action with the rows that were read for it. */
+export function resolveAction(
+  action: Action,
+  { reviews, sites, users, owners }: ReferencedRows,
+): ResolvedAction {
   const { review_id: reviewId, store_review_site_id: siteId } = action;
   const review = reviews.get(reviewId ?? 0);
   const site = sites.get(review?.storeReviewSiteId ?? siteId ?? 0);

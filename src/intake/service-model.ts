@@ -1,19 +1,20 @@
 import { type Static, type TObject, Type } from "@sinclair/typebox";
 
-import { isRowId, pageQuery } from "../http/list.ts";
+import { pageQuery } from "../http/list.ts";
+import { isRowId } from "../http/ids.ts";
 import { literals } from "../http/principal.ts";
 import { type RowOf, storedJson } from "../http/shown.ts";
 import { instantAnswer, instantText, orNull, rowId, storableText } from "../http/text.ts";
 import { CATALOG, CONNECTION_EVENTS, TEST_EVENT } from "../outbox/event.ts";
 import { METADATA } from "../reviews/events.ts";
 
-const closed = { additionalProperties: false } as const;
+const closedObject = { additionalProperties: false } as const;
 
-/** The most actions of one request. */
+/** Maximum number of actions of one request. */
 export const MAX_ACTIONS = 500;
 const ACTION_ID_CHARS = 200;
 
-const actor = Type.Object(
+const actingParty = Type.Object(
   {
     type: literals(["user", "staff", "system"], {
       description:
@@ -21,10 +22,10 @@ const actor = Type.Object(
     }),
     user_id: Type.Optional(rowId()),
   },
-  { ...closed, title: "ActingParty", description: "Who acted; `user_id` for a user." },
+  { ...closedObject, title: "ActingParty", description: "Who acted; `user_id` for a user." },
 );
 
-const EVENTS = CATALOG.flatMap(({ value }) => (value === TEST_EVENT ? [] : [value]));
+const ACTION_EVENTS = CATALOG.flatMap(({ value }) => (value === TEST_EVENT ? [] : [value]));
 
 const EXAMPLE_ACTION = {
   id: "assign-5521",
@@ -40,8 +41,8 @@ export const ActionBody = Type.Object(
     id: Object.assign(storableText([1, ACTION_ID_CHARS]), {
       description: "The service's own id of the action; a known one is not taken again.",
     }),
-    event: literals(EVENTS, { description: "An event of the catalog." }),
-    actor,
+    event: literals(ACTION_EVENTS, { description: "An event of the catalog." }),
+    actor: actingParty,
     occurred_at: instantText(),
     review_id: Type.Optional(rowId()),
     store_review_site_id: Type.Optional(rowId()),
@@ -56,7 +57,7 @@ export const ActionBody = Type.Object(
       }),
     ),
   },
-  { ...closed, title: "Action", examples: [EXAMPLE_ACTION] },
+  { ...closedObject, title: "Action", examples: [EXAMPLE_ACTION] },
 );
 export type Action = Static<typeof ActionBody>;
 
@@ -68,7 +69,7 @@ export const ActionsBody = Type.Object(
       description: "In the order in which they are recorded.",
     }),
   },
-  { ...closed, title: "Actions" },
+  { ...closedObject, title: "Actions" },
 );
 
 export const ActionsAnswer = Type.Object(
@@ -85,22 +86,25 @@ export const ActionsAnswer = Type.Object(
 const METADATA_OF = new Map<string, TObject>(
   Object.entries(METADATA).map(([event, { properties }]) => [
     event,
-    Type.Object(properties, closed),
+    Type.Object(properties, closedObject),
   ]),
 );
 
-/** Returns the schema of an event's metadata; undefined for an event about a site, which has none. */
+/** Returns the schema of an event's metadata; undefined for an event about a site, which has no metadata. */
 export const metadataOf = (event: string): TObject | undefined => METADATA_OF.get(event);
 
-/** Whether an event names a review, such as a posting at a site. A change of a connection names the connection alone. */
+/**
+ * Returns whether an event refers to a review, such as a posting at a site. A change of a connection refers only to the
+ * connection.
+ */
 export const namesReview = (event: string): boolean =>
   !CONNECTION_EVENTS.some((one) => one === event);
 
-const INBOX_STATES = ["waiting", "rejected"] as const;
+const INBOX_ACTION_STATES = ["waiting", "rejected"] as const;
 
 export const inboxQuery = Type.Object({
   ...pageQuery(isRowId),
-  state: Type.Optional(literals(INBOX_STATES)),
+  state: Type.Optional(literals(INBOX_ACTION_STATES)),
 });
 
 export const InboxObject = Type.Object(
@@ -108,7 +112,7 @@ export const InboxObject = Type.Object(
     position: Type.Integer({ description: "Its place in the inbox, and its id." }),
     service_id: Type.Integer({ description: "The service that inserted it." }),
     partner_id: Type.Integer({ description: "The partner of its subject; 0 for none." }),
-    state: literals(INBOX_STATES, { description: "Whether it waits or is set aside." }),
+    state: literals(INBOX_ACTION_STATES, { description: "Whether it waits or is set aside." }),
     action: storedJson(
       Type.Unknown({
         description: "The action as the service inserted it; null for one of over 1 MiB.",

@@ -1,10 +1,13 @@
 import { MAX_TEXT_BYTES } from "../http/body.ts";
 import type { RuleErrors } from "../http/rules.ts";
 
-/** The most bytes of an action in UTF-8, as PostgreSQL prints it. The checks of `inbox` have both limits, too. */
+/**
+ * Maximum size of an action in bytes of UTF-8, in the form in which PostgreSQL prints it. The check constraints of
+ * `inbox` contain the same limits.
+ */
 export const MAX_ACTION_BYTES = 1024 * 1024;
 
-/** Returns the errors of an action whose texts or whole are too long, by fields below `at`. */
+/** Returns the errors of an action that is too large or contains a text that is too long, by fields below `at`. */
 export function sizeErrors(at: string, action: unknown): RuleErrors {
   const errors: Record<string, string> = {};
   const bytes = measure(action, at, (field) => {
@@ -17,8 +20,9 @@ export function sizeErrors(at: string, action: unknown): RuleErrors {
 const bytesOf = (text: string) => Buffer.byteLength(text);
 
 /**
- * Returns the bytes of a JSON value as PostgreSQL prints a `jsonb`, which has a space after each comma and colon. Names
- * each text that is too long by its field, or for a key by the field of its object.
+ * Returns the size in bytes of a JSON value in the form in which PostgreSQL prints a `jsonb`, with a space after each
+ * comma and colon. Calls `onLong` with the field of each text that is too long, and for a key that is too long, with
+ * the field of the object that contains it.
  */
 function measure(value: unknown, at: string, onLong: (field: string) => void): number {
   const check = (text: string) => {
@@ -38,5 +42,5 @@ function measure(value: unknown, at: string, onLong: (field: string) => void): n
   return bytes;
 }
 
-/** The most characters of a key that an error names. */
+/** Maximum number of characters of a key that an error names; for a longer key, it names the object around it. */
 const MAX_FIELD_CHARS = 100;

@@ -17,18 +17,21 @@ import * as queries from "./queries/look-up.ts";
 import { peopleOf } from "./queries/people.ts";
 import { usersNamed } from "./service-input.ts";
 
-/** The locks that a transaction takes before it decides. */
+/** The locks that a transaction takes before the decisions about its requests. */
 export interface Locks {
   /**
-   * The partners whose sequences are locked. A transaction that waits for no lock also locks those of the reviews and
-   * connections that it finds, so that a service's request need not name them here.
+   * The partners whose sequences are locked. If `wait` is "nothing", the sequences for the reviews and connections that
+   * the transaction finds are locked as well, so a service's request need not list its partners.
    */
   readonly partners: readonly number[];
-  /** What it waits for. It skips all other locked rows and defers the requests that need them. */
+  /**
+   * The kinds of locks for which the transaction waits. It skips all other locked rows and defers the requests that
+   * need them.
+   */
   readonly wait: "nothing" | "sequences" | "rows and sequences";
 }
 
-/** Separates requests by the kinds of their senders. */
+/** Groups requests by the kind of their sender. */
 function bySender(requests: readonly IntakeRequest[]) {
   const providers: ProviderRequest[] = [];
   const services: ServiceRequest[] = [];
@@ -40,7 +43,7 @@ function bySender(requests: readonly IntakeRequest[]) {
   return { providers, services, accounts };
 }
 
-/** The reviews and connections that requests name by our ids, each once. */
+/** Returns the distinct reviews and connections that requests refer to by id. */
 function subjectsOf({
   services,
   accounts,
@@ -54,7 +57,10 @@ function subjectsOf({
   };
 }
 
-/** Reads the partners of a request that may write to them, in their order; those of other senders are known. */
+/**
+ * Returns the partners of a request that its sender may write to, in ascending order. For services they are read from
+ * the database.
+ */
 export async function partnersNamed(db: DbOrTx, request: IntakeRequest): Promise<number[]> {
   if (request.sender !== "service") return partnersOf([request]);
   const { actsForPartners } = request;
@@ -64,8 +70,8 @@ export async function partnersNamed(db: DbOrTx, request: IntakeRequest): Promise
 }
 
 /**
- * Reads the state on which the decisions about requests depend, and locks what they write: connections and reviews, each in
- * the order of their ids, and then the sequences of the partners. All statements are sent together.
+ * Reads the state that the decisions about requests depend on, and locks the rows that will be written: connections and
+ * reviews, each in the order of their ids, then the sequences of the partners. All statements are sent together.
  */
 export async function readState(
   tx: Tx,
@@ -83,12 +89,13 @@ export async function readState(
     changes.flatMap(({ id }) => (id === undefined ? [] : [{ serviceId, id }])),
   );
   const waits = wait !== "nothing";
-  // Only postings of providers lead to mails to reviewers.
+  // The suppression of mails is read only for providers' requests with postings, because only these cause mails to
+  // reviewers.
   const announcing = providers.filter(({ read }) =>
     read.changes.some(({ what }) => what.kind === "event" && what.isAnnounced),
   );
-  // The statements are pipelined in this order. The look-ups therefore see the commits of the transactions whose locks
-  // they waited for.
+  // The statements are pipelined in this order. So the look-ups see the commits of those transactions for whose locks
+  // the first two statements waited.
   const [, heldPartners, reported, named, claimed, people, suppressing, commands] =
     await Promise.all([
       wait === "rows and sequences" &&
@@ -123,7 +130,7 @@ export async function readState(
     if (one.sealedSecret !== null) found.accepted.set(slug, one);
     const siteId = one.siteId ?? 0;
     const key = reviewKey(siteId, one.externalReviewId ?? "");
-    // The copy of a locked row is preferred, because it is the current one.
+    // The copy of a connection that was read with a lock is preferred, because it is current.
     if (site !== undefined && (one.changesSite || !found.sites.has(siteId)))
       found.sites.set(siteId, site);
     if (one.changesSite && one.isOwnSite && site === undefined) found.heldSites.add(siteId);
@@ -138,7 +145,8 @@ export async function readState(
     if (reviewId !== null && review !== undefined) found.reviews.set(reviewId, review);
     if (reviewId !== null && review === undefined && isKnown) found.heldReviews.add(reviewId);
     if (siteId !== null && site === undefined && isKnown) found.heldSites.add(siteId);
-    // The connection of a review is only shown, and a provider's copy may be locked.
+    // The connection of a review was read without a lock. So it must not replace a copy that was read for a provider,
+    // which may be locked and therefore current.
     if (site !== undefined && (siteId !== null || !found.sites.has(site.id)))
       found.sites.set(site.id, site);
   }
@@ -147,7 +155,7 @@ export async function readState(
   return found;
 }
 
-/** Returns what the events of a provider refer to, and what is locked for each. */
+/** Returns the references of a provider's events, and the rows to lock for each. */
 function reportsOf({ slug, read }: ProviderRequest): queries.LookUpRow[] {
   const writes = !isInvalid(read);
   return read.references.map(({ type, id = null, siteId = null, externalReviewId = null }) => ({
@@ -161,9 +169,9 @@ function reportsOf({ slug, read }: ProviderRequest): queries.LookUpRow[] {
   }));
 }
 
-const NOBODY = { users: new Map(), owners: new Map() } satisfies Pick<Found, "users" | "owners">;
+const NO_PEOPLE = { users: new Map(), owners: new Map() } satisfies Pick<Found, "users" | "owners">;
 
-/** Reads the users whom actions name, and the owners on whose behalf staff acts. */
+/** Reads the users that actions refer to, and the owners on whose behalf staff acts. */
 async function readPeople(
   tx: Tx,
   services: readonly ServiceRequest[],
@@ -172,7 +180,7 @@ async function readPeople(
   const byStaff = services.flatMap(({ actions }) =>
     actions.filter(({ actor }) => actor.type === "staff"),
   );
-  if (userIds.length + byStaff.length === 0) return NOBODY;
+  if (userIds.length + byStaff.length === 0) return NO_PEOPLE;
   return peopleOf(tx, {
     userIds: [...new Set(userIds)],
     reviewIds: [...new Set(byStaff.flatMap((one) => one.review_id ?? []))],

@@ -2,7 +2,7 @@ import { ulid } from "ulid";
 
 import type { Tx } from "../../db/client.ts";
 import { isLockTimeout, isUniqueViolation } from "../../db/errors.ts";
-import type { SecretBox } from "../lib/secret-box.ts";
+import type { SecretBox } from "../lib/secrets.ts";
 import type { RecordedAction } from "../outbox/event.ts";
 import { recordActions } from "../outbox/queries.ts";
 import type { Wake, Waker } from "../outbox/schedule.ts";
@@ -11,35 +11,41 @@ import { type Draft, outcomeOf } from "./decide.ts";
 import { queueNotices } from "./notices.ts";
 import { claimActions, insertNew, updateReviews, updateSites } from "./queries/write.ts";
 
-/** Another transaction claims, inserts or locks a row that this one writes. It has written nothing and can be repeated. */
+/**
+ * Reports that another transaction has inserted or locked a row that this one would write. Nothing was written, so the
+ * transaction can be repeated.
+ */
 export class Collision extends Error {}
 
-/** Whom to wake after a commit: dispatchers, and the mailer if mails are queued. */
-interface Written {
+/** The subscriptions to wake after a commit, and whether mails were queued. */
+interface WrittenBatch {
   readonly wakes: readonly Wake[];
   readonly isMailed: boolean;
 }
 
-/** Wakes after the commit, because an earlier wake could find the entries still invisible. */
-export function wakeAfter(schedule: Waker, { wakes, isMailed }: Written): void {
+/**
+ * Wakes dispatchers and the mailer. It must run after the commit, because other transactions do not see the entries and
+ * mails before the commit.
+ */
+export function wakeAfter(schedule: Waker, { wakes, isMailed }: WrittenBatch): void {
   schedule.wake(wakes);
   if (isMailed) schedule.wakeMailer();
 }
 
-/** Returns actions with new event ids. */
+/** Gives each action a new event id. */
 export const withIds = (actions: Draft["actions"], now: Date): RecordedAction[] =>
   actions.map((one) => ({ eventId: ulid(now.getTime()), ...one }));
 
 /**
- * Writes what was decided about requests, with the last statements of the transaction that has read their state. Returns whom
- * to wake after the commit.
+ * Writes the decisions about requests, with the last statements of the transaction that read their state. Returns the
+ * subscriptions to wake after the commit.
  */
 export async function writeAll(
   tx: Tx,
   deps: { readonly box: SecretBox },
   { draft, claims }: Decided,
   now: Date,
-): Promise<Written> {
+): Promise<WrittenBatch> {
   const { notices, actions, created, reviews, sites } = outcomeOf(draft);
   const finish = async () => {
     await queueNotices(tx, deps, notices, now);

@@ -2,91 +2,84 @@ import type { Clock } from "./clock.ts";
 import { unavailable } from "./problem.ts";
 
 /**
- * Limits the sum of a size over the questions of one batch. A single question may exceed the limit; it is then a
- * batch by itself.
+ * Limits the total size of the items of a batch. A single item may exceed the limit; it then forms a batch by itself.
  */
-interface SizeBound<Q> {
-  readonly sizeOf: (question: Q) => number;
+interface SizeBound<Item> {
+  readonly sizeOf: (item: Item) => number;
   readonly atMost: number;
 }
 
-interface BatchOptions<Q> {
-  /** The highest number of questions in one batch. */
-  readonly questions: number;
-  readonly sizes?: readonly SizeBound<Q>[];
-  /**
-   * The highest number of questions that may wait for a later batch, and the longest time in milliseconds that they
-   * wait.
-   */
+interface BatchOptions<Item> {
+  /** The highest number of items in one batch. */
+  readonly items: number;
+  readonly sizes?: readonly SizeBound<Item>[];
+  /** Maximum number of items that wait for a later batch, and the maximum time in ms that an item waits. */
   readonly waiting: number;
   readonly waitMs: number;
   /**
-   * The longest wait in milliseconds for more questions before a batch starts. It applies after a batch of at least
-   * `MIN_TO_GATHER` questions, because closed-loop clients send their next request immediately. The wait ends early
-   * when as many questions wait as were answered by that batch or left over by it. If absent, a batch never waits.
+   * Maximum time in ms that a batch waits for more items before it starts. It applies after a batch of at least
+   * `MIN_TO_GATHER` items, because closed-loop clients send their next request immediately after a response. The wait
+   * ends early when as many items wait as were in that batch and waited behind it. If absent, a batch never waits.
    */
   readonly gatherMs?: number;
   /**
-   * Lets further batches start, up to `groups` at the same time, while the newest batch has been running for more
-   * than `patienceMs`. A batch that hangs on a dead connection then blocks nobody. If absent, batches run strictly
-   * one after another.
+   * Allows further batches to start, up to `groups` at the same time, when the newest batch has been running for more
+   * than `patienceMs`. So a batch that hangs on a broken connection does not block the others. If absent, batches run
+   * strictly one after another.
    */
   readonly beside?: { readonly groups: number; readonly patienceMs: number };
 }
 
-interface Waiting<Q, A> {
-  readonly question: Q;
+interface WaitingItem<Item, Result> {
+  readonly item: Item;
   readonly sinceMs: number;
-  readonly resolve: (answer: A) => void;
+  readonly resolve: (result: Result) => void;
   readonly reject: (reason: unknown) => void;
 }
 
-/**
- * Interval in milliseconds of the check for questions that have waited too long. One timer per question would cost
- * more than the check.
- */
+/** Interval in ms of the check for items that have waited too long. One check costs less than one timer per item. */
 const CHECK_MS = 1_000;
 
 /**
- * Group commit: answers concurrent questions in batches, so that a batch can share one transaction. Questions that
- * arrive while a batch runs form the next one, in the order of their arrival. A question that arrives while nothing
- * runs starts a batch without a timer, after the event loop has turned without bringing another question.
+ * Group commit: processes concurrent items in batches, so that the items of a batch can share one transaction. Items
+ * that arrive while a batch runs form the next one, in the order of their arrival. An item that arrives while no batch
+ * runs starts one as soon as a turn of the event loop has brought no further item.
  *
- * `answer` returns the answers in the order of the questions. If it throws, every question of the batch rejects with
- * that error. A question rejects with `unavailable` if too many wait already, or if it has waited for `waitMs`.
+ * `process` returns the results in the order of the items. If it throws, every item of the batch rejects with that
+ * error. An item rejects with `unavailable` if too many items wait already, or if it has waited for `waitMs`.
  */
-export function inBatches<Q, A>(
+export function inBatches<Item, Result>(
   clock: Clock,
-  answer: (questions: readonly Q[]) => Promise<readonly A[]>,
-  options: BatchOptions<Q>,
-): (question: Q) => Promise<A> {
-  const waiting: Waiting<Q, A>[] = [];
+  process: (items: readonly Item[]) => Promise<readonly Result[]>,
+  options: BatchOptions<Item>,
+): (item: Item) => Promise<Result> {
+  const waiting: WaitingItem<Item, Result>[] = [];
   const { groups, patienceMs } = options.beside ?? { groups: 1, patienceMs: 0 };
-  let [answering, newestMs, isChecking] = [0, 0, false];
-  // Requests that arrive at the same time are read in several turns of the event loop. Without this wait the first one
-  // would form a batch by itself, and all others would wait for it.
+  let [running, newestMs, isChecking] = [0, 0, false];
+  // Waits for requests that arrive at the same time, because they are read in several turns of the event loop.
+  // Otherwise the first one would form a batch by itself, and all others would wait for it.
   const allArrived = async () => {
-    for (let seen = 0; seen < waiting.length && waiting.length < options.questions;) {
+    for (let seen = 0; seen < waiting.length && waiting.length < options.items;) {
       seen = waiting.length;
       await nextTurn();
     }
   };
   const gathering = createGatherer(clock, options);
   const run = async () => {
-    answering += 1;
+    running += 1;
     while (waiting.length > 0) {
       newestMs = clock.monotonicMs();
       await allArrived();
       await gathering.wait(waiting.length);
       const batch = waiting.splice(0, sizeOfNextBatch(waiting, options));
-      const settle = await answersOf(batch, answer);
+      const settle = await runBatch(batch, process);
       gathering.answered(batch.length + waiting.length);
       settle();
     }
-    answering -= 1;
+    running -= 1;
   };
   const isFree = () =>
-    answering === 0 || (answering < groups && clock.monotonicMs() - newestMs > patienceMs);
+    running === 0 || (running < groups && clock.monotonicMs() - newestMs > patienceMs);
   const checkWaits = async () => {
     isChecking = true;
     while (waiting.length > 0) {
@@ -97,10 +90,10 @@ export function inBatches<Q, A>(
     }
     isChecking = false;
   };
-  return (question) => {
+  return (item) => {
     if (waiting.length >= options.waiting) return Promise.reject(unavailable());
-    const { promise, resolve, reject } = Promise.withResolvers<A>();
-    waiting.push({ question, sinceMs: clock.monotonicMs(), resolve, reject });
+    const { promise, resolve, reject } = Promise.withResolvers<Result>();
+    waiting.push({ item, sinceMs: clock.monotonicMs(), resolve, reject });
     gathering.arrived(waiting.length);
     if (isFree()) void run();
     else if (!isChecking) void checkWaits();
@@ -109,8 +102,8 @@ export function inBatches<Q, A>(
 }
 
 /**
- * The fewest questions of a batch after which the next batch waits for more questions. Smaller batches often arise by
- * chance, from clients that do not send their next request immediately.
+ * Minimum size of a batch after which the next batch waits for more items. Smaller batches often arise by chance, from
+ * clients that do not send their next request immediately.
  */
 const MIN_TO_GATHER = 4;
 
@@ -118,7 +111,7 @@ const MIN_TO_GATHER = 4;
  * Keeps closed-loop clients in one batch. Without the wait they split into two halves that alternate, because the
  * requests of one half arrive while the other half is being answered. One batch needs one transaction instead of two.
  */
-function createGatherer(clock: Clock, { gatherMs = 0, questions }: BatchOptions<never>) {
+function createGatherer(clock: Clock, { gatherMs = 0, items }: BatchOptions<never>) {
   let [expected, untilMs] = [0, 0];
   let isEnough: AbortController | undefined;
   return {
@@ -133,22 +126,22 @@ function createGatherer(clock: Clock, { gatherMs = 0, questions }: BatchOptions<
       if (waiting >= expected) isEnough?.abort("enough");
     },
     answered(present: number): void {
-      expected = present < MIN_TO_GATHER ? 0 : Math.min(present, questions);
+      expected = present < MIN_TO_GATHER ? 0 : Math.min(present, items);
       untilMs = clock.monotonicMs() + gatherMs;
     },
   };
 }
 
-/** Counts the waiting questions, from the first one on, that fit into one batch. */
-function sizeOfNextBatch<Q>(
-  waiting: readonly Pick<Waiting<Q, never>, "question">[],
-  { questions, sizes = [] }: BatchOptions<Q>,
+/** Returns how many of the waiting items, from the first one on, fit into one batch. */
+function sizeOfNextBatch<Item>(
+  waiting: readonly Pick<WaitingItem<Item, never>, "item">[],
+  { items, sizes = [] }: BatchOptions<Item>,
 ): number {
   const sums = sizes.map((bound) => ({ ...bound, sum: 0 }));
   let count = 0;
-  for (const { question } of waiting) {
-    for (const one of sums) one.sum += one.sizeOf(question);
-    const isFull = count >= questions || sums.some(({ sum, atMost }) => sum > atMost);
+  for (const { item } of waiting) {
+    for (const one of sums) one.sum += one.sizeOf(item);
+    const isFull = count >= items || sums.some(({ sum, atMost }) => sum > atMost);
     if (count > 0 && isFull) break;
     count++;
   }
@@ -160,38 +153,23 @@ export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Answers a batch. The returned function passes each question its answer or the error. */
-async function answersOf<Q, A>(
-  batch: readonly Waiting<Q, A>[],
-  answer: (questions: readonly Q[]) => Promise<readonly A[]>,
+/** Processes a batch. The returned function settles each item with its result or with the error. */
+async function runBatch<Item, Result>(
+  batch: readonly WaitingItem<Item, Result>[],
+  process: (items: readonly Item[]) => Promise<readonly Result[]>,
 ): Promise<() => void> {
-  // Another batch that runs at the same time may have taken all waiting questions.
+  // Does nothing if a batch that runs at the same time has taken all waiting items.
   if (batch.length === 0) return () => {};
   try {
-    const answers = await answer(batch.map(({ question }) => question));
-    if (answers.length !== batch.length) throw new Error("Not every question was answered.");
+    const results = await process(batch.map(({ item }) => item));
+    if (results.length !== batch.length)
+      throw new Error("`process` must return one result per item.");
     return () => {
-      for (const [i, one] of answers.entries()) batch[i]?.resolve(one);
+      for (const [i, one] of results.entries()) batch[i]?.resolve(one);
     };
   } catch (error) {
     return () => {
       for (const { reject } of batch) reject(error);
     };
   }
-}
-
-/** Memoizes `make`. When `limit` values are cached, all of them are dropped, and each is made again on its next use. */
-export function remember<K, V>(
-  make: (key: K) => V,
-  limit = Number.POSITIVE_INFINITY,
-): (key: K) => V {
-  const made = new Map<K, V>();
-  return (key) => {
-    const known = made.get(key);
-    if (known !== undefined) return known;
-    if (made.size >= limit) made.clear();
-    const value = make(key);
-    made.set(key, value);
-    return value;
-  };
 }

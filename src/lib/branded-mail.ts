@@ -1,10 +1,10 @@
-/** The name and colour in mails of tenants without a brand. */
+/** Name and colour in the mails of tenants without a brand of their own. */
 export const OWN_BRAND = "ReviewRelay";
 const OWN_COLOR = "#1f6feb";
 
-/** The appearance of a tenant's mails. */
+/** The branding of a tenant's mails. */
 export interface MailBrand {
-  /** The brand name of the tenant; null without a white label. */
+  /** The brand name of the tenant; null if the tenant does not use white label. */
   readonly brand: string | null;
   readonly primaryColor: string;
 }
@@ -13,11 +13,13 @@ interface MailContent {
   readonly subject: string;
   readonly greeting: string;
   readonly paragraphs: readonly string[];
-  /** Names and values that the mail is about; shown as a table after the first paragraph. */
+  /** Names and values, shown as a table after the first paragraph. */
   readonly facts?: readonly (readonly [name: string, value: string])[];
-  /** The link to the action that the mail asks for. */
+  /** The link that the mail asks its reader to open. */
   readonly link?: { readonly words: string; readonly href: string };
-  /** Text by another person, shown as a quotation so that it is not mistaken for ours. */
+  /**
+   * Text that another person wrote. It is shown as a quotation, so that readers do not take it for text of the service.
+   */
   readonly quote?: string | null;
 }
 
@@ -53,7 +55,7 @@ function textOf(content: MailContent, name: string): string {
 function htmlOf(content: MailContent, name: string, primaryColor: string): string {
   const { subject, greeting, facts = [], link, quote } = content;
   const [first = "", ...rest] = content.paragraphs;
-  // The column accepts any text, but the style attribute must contain nothing but a colour.
+  // Only a colour may get into the style attribute, although the database column accepts any text.
   const color = /^#[0-9a-f]{6}$/i.test(primaryColor) ? primaryColor : OWN_COLOR;
   const rows = facts.map(
     ([fact, value]) =>
@@ -62,7 +64,7 @@ function htmlOf(content: MailContent, name: string, primaryColor: string): strin
   return [
     `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark"><title>${escapeHtml(subject)}</title></head>`,
     `<body style="font-family:sans-serif;max-width:36em"><main>`,
-    // No text uses the tenant's colour: it may be too faint, or the mail may be shown in dark mode.
+    // Text never has the tenant's colour, because its contrast may be too low, especially in dark mode.
     `<h1 style="font-size:20px;padding-bottom:8px;border-bottom:4px solid;border-color:${color}">${escapeHtml(name)}</h1>`,
     ...[greeting, first].map(paragraph),
     ...(rows.length === 0 ? [] : [`<table role="presentation">${rows.join("")}</table>`]),

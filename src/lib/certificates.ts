@@ -6,8 +6,8 @@ import type { PeerCertificate } from "node:tls";
 const PEM = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
 
 /**
- * Splits a PEM file into its certificates. Throws with a reason if it is unreadable, empty or has an invalid
- * certificate.
+ * Splits a PEM file into its certificates. Throws with a reason if the file is unreadable, contains no certificate, or
+ * contains an invalid one.
  */
 export function readCertificates(path: string): string[] {
   const certificates = readText(path).match(PEM) ?? [];
@@ -15,7 +15,7 @@ export function readCertificates(path: string): string[] {
   const bad = certificates.findIndex((pem) => !isCertificate(pem));
   if (bad >= 0)
     throw new Error(
-      `names a file of which certificate ${bad + 1} of ${certificates.length} cannot be read`,
+      `names a file whose certificate ${bad + 1} of ${certificates.length} cannot be read`,
     );
   return certificates;
 }
@@ -40,9 +40,10 @@ function isCertificate(pem: string): boolean {
 const RFC_9525 = { subject: "never", wildcards: true, partialWildcards: false } as const;
 
 /**
- * Judges the names of a server's certificate by RFC 9525, as the option of the same name of node:tls: a name stands in
- * subjectAltName, an address in an iPAddress of it, and a wildcard is the whole left-most label. The function of Bun
- * 1.4.4 accepts the common name of a certificate without names, and a wildcard as a part of a label.
+ * Verifies that a server's certificate is for this host by the rules of RFC 9525: a host name must be in
+ * subjectAltName, an IP address in its iPAddress, and a wildcard must be the whole leftmost label. It replaces the
+ * function of node:tls. The implementation in Bun 1.4.4 also accepts the common name if the certificate has no
+ * subjectAltName, and a wildcard as part of a label.
  */
 export function checkServerIdentity(
   host: string,
@@ -60,8 +61,8 @@ export function checkServerIdentity(
 }
 
 /**
- * Returns the wildcard that names a host whose left-most label has an underscore, which BoringSSL matches with none. Hosts
- * of receivers may have one.
+ * Returns the wildcard of the certificate that matches a host whose leftmost label contains an underscore. BoringSSL
+ * matches no wildcard with such a label, but hosts of receivers may have one.
  */
 function wildcardOf(certificate: X509Certificate, host: string): string | undefined {
   const [first = "", ...parents] = host.split(".");

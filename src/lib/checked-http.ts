@@ -13,7 +13,7 @@ import {
 } from "./egress.ts";
 import { type Lookup, systemLookup } from "./name-resolver.ts";
 
-/** Limits of outgoing requests: permitted addresses, duration and size of the response. */
+/** Rules for outgoing requests: permitted addresses, maximum duration and maximum size of the response. */
 export interface CheckedHttpOptions {
   readonly policy: EgressPolicy;
   /** PEM certificates trusted in addition to those of the runtime. */
@@ -21,7 +21,7 @@ export interface CheckedHttpOptions {
   readonly lookup?: Lookup | undefined;
   /** The operator's outbound proxy; if present, all connections go through it. */
   readonly proxy?: EgressProxy | undefined;
-  /** The deadline in milliseconds for look-up, connection, TLS handshake, request and complete response together. */
+  /** The time limit in ms for look-up, connection, TLS handshake, request and complete response together. */
   readonly timeoutMs: number;
   readonly maxBytes: number;
 }
@@ -57,8 +57,8 @@ export class OutboundError extends Error {
 }
 
 /**
- * Sends one request by the rules of contract 7.11: every address of the name is checked, the connection goes to one of
- * them, and TLS and `Host` keep the name. A redirect is returned as a response and is not followed.
+ * Sends one request by the rules of contract 7.11. Every address of the name is checked, and the connection goes to one
+ * of them, while TLS and `Host` use the name. A redirect is returned as a response and is not followed.
  */
 export async function checkedRequest(
   outgoing: CheckedRequest,
@@ -74,8 +74,8 @@ export async function checkedRequest(
   if (resolution.kind === "unresolved")
     throw new OutboundError(signal.aborted ? "timeout" : "dns", resolution.reason);
   let lastError = new OutboundError("connect", `${target.host} has no address.`);
-  // The next address is tried only if no connection to this address could be made, not after a response began or the
-  // deadline passed.
+  // The next address is tried only if the connection to this address failed, but not after a response has begun or the
+  // time limit has passed.
   for (const address of resolution.addresses)
     try {
       return await send(outgoing, { target, address, signal, options });
@@ -104,7 +104,10 @@ async function send(outgoing: CheckedRequest, leg: Leg): Promise<CheckedResponse
       const bytes = Buffer.from(chunk);
       size += bytes.byteLength;
       if (size > options.maxBytes)
-        throw new OutboundError("too_large", `The answer is over ${options.maxBytes} bytes.`);
+        throw new OutboundError(
+          "too_large",
+          `The response is larger than ${options.maxBytes} bytes.`,
+        );
       chunks.push(bytes);
     }
   } catch (error) {
@@ -124,13 +127,13 @@ async function open(outgoing: CheckedRequest, leg: Leg): Promise<IncomingMessage
       request.destroy();
       reject(outboundErrorOf(undefined, signal, "timeout"));
     };
-    // A connection through the proxy's tunnel has TLS already.
+    // TLS is not added to a tunnel through the proxy, which has TLS already.
     const isSecure = target.secure && tunnel === undefined;
     const options = optionsOf(outgoing, leg, tunnel);
     const request = (isSecure ? secureRequest : plainRequest)(options);
     request.once("response", resolve);
     request.once("error", (error) => reject(outboundErrorOf(error, signal, "connect")));
-    // The listener stays until the body is read, because destroying the request also ends its response.
+    // The listener stays registered until the body is read, so that an abort also ends the reading of the response.
     signal.addEventListener("abort", abort, { once: true });
     if (signal.aborted) abort();
     else request.end(outgoing.body);
@@ -170,12 +173,12 @@ function optionsOf(
       Connection: "close",
     },
   };
-  // The tunnel replaces the agent, which would open another connection.
+  // A tunnel is used without an agent, because an agent would open another connection.
   if (tunnel !== undefined) return { ...common, createConnection: () => tunnel };
   return {
     ...common,
     agent: false,
-    // Connects to the checked address, even if the name resolves to another one by now.
+    // Connects to the checked address, even if the name has resolved to another address since the check.
     lookup: (_name, wanted, done) =>
       wanted.all === true ? done(null, [found]) : done(null, address, found.family),
     ...(secure && {
@@ -193,18 +196,18 @@ function outboundErrorOf(
   otherwise: OutboundFailure,
 ): OutboundError {
   if (error instanceof OutboundError) return error;
-  if (signal.aborted) return new OutboundError("timeout", "There was no whole answer in time.");
+  if (signal.aborted) return new OutboundError("timeout", "The response was not complete in time.");
   return new OutboundError(otherwise, error instanceof Error ? error.message : "Unknown.");
 }
 
-/** The size limit in bytes of the head of the proxy's response to CONNECT. */
+/** Maximum size in bytes of the head of the proxy's response to CONNECT. */
 const MAX_HEAD_BYTES = 16 * 1024;
 const HEAD_END = "\r\n\r\n";
 
 export interface TunnelEnd {
   /**
-   * A checked address. CONNECT names the address instead of the host name, which the proxy might resolve to another
-   * address.
+   * A checked address. CONNECT contains the address instead of the host name, because the proxy could resolve the name
+   * to another address.
    */
   readonly address: string;
   readonly port: number;
@@ -222,7 +225,7 @@ export async function openTunnel(
   signal: AbortSignal,
 ): Promise<Socket> {
   const socket = connect({ host: proxy.host, port: proxy.port });
-  // Stays attached: an error that nobody else listens for must not end the process.
+  // This listener is never removed, because an `error` event without a listener would end the process.
   socket.on("error", () => {});
   signal.addEventListener("abort", () => socket.destroy(), { once: true });
   try {
@@ -250,7 +253,8 @@ function requestTunnel(
       const end = head.indexOf(HEAD_END);
       if (end === -1 && head.length <= MAX_HEAD_BYTES) return;
       socket.removeListener("data", read);
-      // Bytes after the head come from the proxy itself, because nothing was sent through the tunnel yet.
+      // Bytes after the head are an error: they come from the proxy itself, because nothing was sent through the tunnel
+      // yet.
       const isAlone = end === head.length - HEAD_END.length;
       if (isAlone && /^HTTP\/1\.[01] 2\d\d[ \r]/.test(head)) resolve();
       else reject(new Error("The proxy did not open the connection."));
@@ -271,7 +275,7 @@ function startTls(
   const secured = connectTls({ socket, host, ...judged, ...named });
   return new Promise((resolve, reject) => {
     secured.once("secureConnect", () => resolve(secured));
-    // These listeners stay attached: a late error must not end the process.
+    // These listeners are never removed, because a later `error` event without one would end the process.
     secured.on("error", reject);
     secured.once("close", () => reject(new Error("The connection was closed.")));
   });

@@ -1,14 +1,14 @@
-/** The source of time. Rules take `now` as a value; only actions, loops and `main.ts` have a Clock. */
+/** The source of time. Rules receive `now` as a value; only use cases, loops and composition roots have a Clock. */
 export interface Clock {
   /** Wall time, for instants that are stored or shown. It may jump. */
   now(): Date;
-  /** Monotonic milliseconds, for durations and leases. They never jump and have no meaning outside this process. */
+  /** Monotonic time in ms, for durations and leases. It never jumps, and has no meaning outside of this process. */
   monotonicMs(): number;
   /** Resolves after `ms`, or immediately when the signal aborts; the caller checks `signal.aborted`. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** The longest delay of a timer in milliseconds. A longer sleep ends early here, and its loop sleeps again. */
+/** Maximum delay of a timer in ms. A longer sleep ends early at this delay, and its loop sleeps again. */
 const MAX_TIMER_MS = 2_147_483_647;
 
 export const systemClock: Clock = {
@@ -35,27 +35,27 @@ export function fromMs(msSinceEpoch: number): Date {
   return new Date(msSinceEpoch);
 }
 
-/** Formats an instant as all responses and webhooks show it: `2026-06-01T12:00:00.000+00:00` (contract 2.3). */
+/** Formats an instant as responses and webhooks contain it: `2026-06-01T12:00:00.000+00:00` (contract 2.3). */
 export function isoInstant(at: Date): string {
   return `${at.toISOString().slice(0, -1)}+00:00`;
 }
 
-/** Bounds of the accepted instants: the years 1 to 9999. Postgres knows no year 0, and later years need five digits. */
+/** Bounds of the accepted instants: the years 1 to 9999. PostgreSQL has no year 0, and later years need five digits. */
 const FIRST_MS = -62_135_596_800_000;
 const LAST_MS = 253_402_300_799_999;
 const DAYS_OF_EVERY_MONTH = 28;
 const RFC3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:\d{2})$/;
 
 /**
- * Parses an ISO 8601 instant with an offset. Returns undefined for any other text, also for `2026-02-30`, and for
- * undefined.
+ * Parses an ISO 8601 instant with an offset. Returns undefined for any other text, for a date that does not exist, such
+ * as `2026-02-30`, and for undefined.
  */
 export function parseInstant(text: string | undefined): Date | undefined {
   if (text === undefined || !RFC3339.test(text)) return undefined;
   const at = new Date(text);
   if (!(at.getTime() >= FIRST_MS && at.getTime() <= LAST_MS)) return undefined;
   if (Number(text.slice(8, 10)) <= DAYS_OF_EVERY_MONTH) return at;
-  // Date turns 30 February into 2 March, so the calendar day must survive the round trip.
+  // `Date` turns 30 February into 2 March. So the day must be the same when it is formatted again.
   const day = new Date(`${text.slice(0, 10)}T00:00:00Z`);
   return day.toISOString().startsWith(text.slice(0, 10)) ? at : undefined;
 }

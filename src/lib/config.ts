@@ -5,17 +5,16 @@ import { LOG_LEVELS, type LogLevel } from "./log.ts";
 import { type Env, type Mailbox, SettingsReader } from "./settings-reader.ts";
 
 /**
- * The settings of one process, read once at the start. The defaults are for production; `scripts/start.ts` sets those
- * of the demo.
+ * The settings of one process, read once at its start. The defaults are meant for production; `scripts/start.ts` sets
+ * those of the demo.
  */
 export interface Config {
   readonly databaseUrl: string;
-  /**
-   * The address of the database with the user that owns the tables, for maintenance; `DATABASE_URL` if it is not set.
-   */
+  /** The URL of the database with the user that owns the tables, for maintenance. Defaults to `DATABASE_URL`. */
   readonly maintenanceDatabaseUrl: string;
   /**
-   * The highest number of connections to Postgres of one process, besides those for leases, readiness and maintenance.
+   * Maximum number of connections to PostgreSQL per process, in addition to those for leases, readiness and
+   * maintenance.
    */
   readonly connections: Readonly<Record<"api" | "writerPool" | "dispatcher", number>>;
   readonly redisUrl: string;
@@ -23,11 +22,11 @@ export interface Config {
   /** The address of the mail server; if absent, mails stay queued. */
   readonly smtpUrl: string | undefined;
   readonly mailFrom: Mailbox;
-  /** Whether people are told by mail of new devices, owners and tokens, and of changed webhooks. */
+  /** Whether users are notified by mail about new devices, owners and tokens, and about changed webhooks. */
   readonly securityMails: boolean;
-  /** Whether the platform's own people need a second factor (contract 4.27). */
+  /** Whether users of the platform itself need a second factor (contract 4.27). */
   readonly operatorsRequireSecondFactor: boolean;
-  /** Whether codes of a signup are mailed, which a platform with a signup wizard wants (contract 4.14). */
+  /** Whether codes for a signup are mailed, which only a platform with a signup wizard needs (contract 4.14). */
   readonly signupCodes: boolean;
   readonly port: number;
   readonly host: string;
@@ -36,8 +35,7 @@ export interface Config {
   readonly metricsPort: number | undefined;
   readonly metricsHost: string;
   /**
-   * The time in milliseconds for which a process that was told to stop still accepts requests, while `/readyz`
-   * reports that it drains.
+   * Time in ms for which a process still accepts requests after the signal to stop, while `/readyz` reports `draining`.
    */
   readonly drainDelayMs: number;
   readonly retryDelaysMs: readonly number[];
@@ -46,9 +44,9 @@ export interface Config {
   readonly accessTokenTtlS: number;
   readonly refreshTokenTtlS: number;
   readonly refreshLeewayS: number;
-  /** Days after the sign-in at which a client can refresh no more; null is no limit. */
+  /** Number of days after the sign-in during which a client can refresh its tokens; null means no limit. */
   readonly refreshMaxDays: number | null;
-  /** The absolute and the idle limit of a session of the product's own pages; null is no limit. */
+  /** The absolute and the idle limit of a session of the product's own pages; null means no limit. */
   readonly sessionLimits: {
     readonly maxHours: number | null;
     readonly idleMinutes: number | null;
@@ -57,47 +55,53 @@ export interface Config {
   readonly otpCooldownS: number;
   readonly deliveryTimeoutMs: number;
   readonly retentionDays: number;
-  /** The days from the request to delete a company until everything of it is deleted. */
+  /** Number of days between the request to delete a company and the deletion of all its data. */
   readonly deletionWaitDays: number;
   /** Retention in days of the audit log, and of sign-ins without live tokens; 0 keeps them forever. */
   readonly auditRetentionDays: number;
   readonly signInRetentionDays: number;
-  /** Retention in days of history rows that no delivery needs any more; 0 keeps them forever. */
+  /** Retention in days of history rows that deliveries no longer need; 0 keeps them forever. */
   readonly historyRetentionDays: number;
   readonly rateLimits: boolean;
-  /** Limits of API requests: requests per minute and the highest burst. */
+  /** Rate limits of API requests: requests per minute and the largest burst. */
   readonly rateLimit: Readonly<
     Record<"user" | "ip" | "signIn", { readonly perMinute: number; readonly burst: number }>
   >;
   readonly trustedProxies: readonly string[];
   /** Origins of browser apps that may use the whole API, not only the routes that are open to any origin. */
   readonly corsOrigins: readonly string[];
-  /** What `/.well-known/security.txt` says; undefined without `SECURITY_CONTACT`. */
+  /** The content of `/.well-known/security.txt`; undefined if `SECURITY_CONTACT` is not set. */
   readonly securityTxt:
     | { readonly contacts: readonly string[]; readonly policy: string | undefined }
     | undefined;
-  /** Origins or complete addresses to which a browser may return after single sign-on, besides the dashboard. */
+  /** Origins or complete URLs to which a browser may return after single sign-on, in addition to the dashboard. */
   readonly ssoReturnTo: readonly string[];
   /** Addresses to which webhooks may be sent: `WEBHOOK_ALLOW_HTTP`, `WEBHOOK_ALLOWED_NETWORKS`. */
   readonly egress: EgressPolicy;
   /** PEM certificates of `WEBHOOK_CA_FILE`, trusted for receivers in addition to the system's. */
   readonly webhookCa: readonly string[];
-  /** The outbound proxy for deliveries (`WEBHOOK_PROXY_URL`); without it, deliveries connect directly. */
+  /**
+   * The outbound proxy for deliveries (`WEBHOOK_PROXY_URL`); without it, the dispatcher connects directly to receivers.
+   */
   readonly webhookProxy: EgressProxy | undefined;
   readonly masterKey: Uint8Array;
   readonly masterKeyPrevious: Uint8Array | undefined;
   readonly logLevel: LogLevel;
   /** Whether each API request is logged. */
   readonly accessLog: boolean;
-  /** The shortest duration in milliseconds of a statement that is logged as slow, by its name; 0 logs none. */
+  /** Minimum duration in ms of a statement that is logged as slow, by its name; 0 disables this log. */
   readonly slowStatementMs: number;
-  /** The OTLP endpoint (over HTTP) and the share of events that are traced; if absent, nothing is traced. */
+  /** The OTLP endpoint (over HTTP), and the share of events that are traced; if absent, nothing is traced. */
   readonly traces: { readonly url: string; readonly share: number } | undefined;
-  /** The id of the supervisor's process, set by the supervisor: this process stops when that parent is gone. */
+  /**
+   * The process id of the supervisor, set by the supervisor itself. This process stops when the supervisor has ended.
+   */
   readonly parentPid: number | undefined;
 }
 
-/** Exit status for invalid settings (EX_CONFIG of sysexits.h): a restart cannot help. */
+/**
+ * Exit status for invalid settings (EX_CONFIG of sysexits.h), which tells a supervisor that a restart does not help.
+ */
 export const EXIT_CONFIG = 78;
 
 /** Reports all errors of the settings, one per line. */
@@ -111,10 +115,10 @@ export class ConfigError extends Error {
 }
 
 const DAY_S = 86_400;
-/** 4 attempts have 3 delays between them (contract 7.7). */
+/** A round of 4 attempts has 3 delays (contract 7.7). */
 const RETRY_DELAYS = 3;
 
-/** Reads and checks every setting. Throws a ConfigError that lists all errors. */
+/** Reads and validates every setting. Throws a ConfigError that lists all errors. */
 export function readConfig(env: Env = process.env): Config {
   const read = new SettingsReader(env);
   const host = read.host("HOST", "127.0.0.1");
@@ -181,7 +185,7 @@ export function readConfig(env: Env = process.env): Config {
   return Object.freeze(config);
 }
 
-/** Reads the addresses of the database alone, for programs that need no other setting. Throws a ConfigError. */
+/** Reads only the URLs of the database, for programs that need no other setting. Throws a ConfigError. */
 export function readDatabases(env: Env = process.env) {
   const read = new SettingsReader(env);
   const databases = databasesOf(read);
@@ -197,7 +201,7 @@ function databaseUrlOf(read: SettingsReader, name: string): string {
 
 const SSL_MODES = ["disable", "prefer", "require", "verify-full"];
 
-/** Checks the parameters of TLS (db/client.ts). Throws with a reason that may be shown to anyone. */
+/** Checks the TLS parameters of the URL (db/client.ts). Throws with a reason that contains no secret. */
 function checkDatabaseTls(text: string): void {
   const given = URL.parse(firstHost(text))?.searchParams;
   const [mode = "disable", ca] = [given?.get("sslmode") ?? undefined, given?.get("sslrootcert")];
@@ -236,11 +240,14 @@ function securityTxtOf(read: SettingsReader): Config["securityTxt"] {
   );
   if (policy !== undefined && contacts === undefined)
     read.errors.push("SECURITY_POLICY_URL needs SECURITY_CONTACT.");
-  // The form of `href` has no line break, which would add a field to the file.
+  // `href` cannot contain a line break. A line break in the given text would add a field to the file.
   return contacts && { contacts, policy: URL.parse(policy ?? "")?.href };
 }
 
-/** Splits addresses for reports of vulnerabilities. Throws with a reason if one of them is no such URI (RFC 9116). */
+/**
+ * Splits a list of contact URIs for vulnerability reports. Throws with a reason if one of them is not a valid contact
+ * (RFC 9116).
+ */
 function contactsOf(text: string): string[] {
   const uris = text.split(",").map((one) => URL.parse(one.trim()));
   return uris.map((uri) => {
@@ -250,7 +257,9 @@ function contactsOf(text: string): string[] {
   });
 }
 
-/** The shortest idle limit is 5 minutes, because a last use is stamped only once a minute. */
+/**
+ * Reads the session limits. The idle limit is at least 5 minutes, because the last use is stored only once a minute.
+ */
 function sessionLimitsOf(read: SettingsReader): Config["sessionLimits"] {
   return {
     maxHours: limitOf(read, "SESSION_MAX_HOURS", [1, 720]),
@@ -258,7 +267,7 @@ function sessionLimitsOf(read: SettingsReader): Config["sessionLimits"] {
   };
 }
 
-/** Reads a limit that is off unless it is set. */
+/** Reads a limit that is disabled by default. */
 function limitOf(
   read: SettingsReader,
   name: string,
@@ -287,7 +296,8 @@ function rateLimitOf(read: SettingsReader): Config["rateLimit"] {
 function retentionOf(read: SettingsReader) {
   const retentionDays = read.integer("RETENTION_DAYS", 30, [1, 3_650]);
   const historyRetentionDays = read.integer("HISTORY_RETENTION_DAYS", 0, [0, 36_500]);
-  // Recovery reads the history of the whole retention time, so the history must last longer.
+  // The history must be kept longer than the deliveries, because a recovery reads the history of the whole retention
+  // time of deliveries.
   if (historyRetentionDays > 0 && historyRetentionDays <= retentionDays)
     read.errors.push("HISTORY_RETENTION_DAYS must be 0 or more than RETENTION_DAYS");
   return {
@@ -299,7 +309,7 @@ function retentionOf(read: SettingsReader) {
   };
 }
 
-/** Names and meaning of these settings follow OpenTelemetry's specification. */
+/** Reads the settings of tracing, whose names and meanings are those of the OpenTelemetry specification. */
 function tracesOf(read: SettingsReader): Config["traces"] {
   const share = read.fraction("OTEL_TRACES_SAMPLER_ARG", 1);
   const base = read.optional("OTEL_EXPORTER_OTLP_ENDPOINT", () =>
@@ -308,7 +318,10 @@ function tracesOf(read: SettingsReader): Config["traces"] {
   return base === undefined ? undefined : { url: `${base.replace(/\/+$/, "")}/v1/traces`, share };
 }
 
-/** Keeps the first host of `postgres://user@one:5432,two:5432/name`, because a URL can have only one. */
+/**
+ * Removes all but the first host from `postgres://user@one:5432,two:5432/name`, because a URL can contain only one
+ * host.
+ */
 function firstHost(text: string): string {
   return text.replace(/^([a-z]+:\/\/(?:[^/?]*@)?[^/?,]*)(?:,[^/?,]+)+/, "$1");
 }

@@ -1,20 +1,25 @@
 /** The operator's HTTP proxy for deliveries. All fields except `authorization` may be logged. */
 export interface EgressProxy {
-  /** The name or IP literal of the proxy, without brackets. The operator sets it, so no address check applies. */
+  /**
+   * The host name or IP address of the proxy, without brackets. The operator sets it, so the address is not checked.
+   */
   readonly host: string;
   readonly port: number;
   /** The complete value of the `Proxy-Authorization` header. */
   readonly authorization: string | undefined;
 }
 
-const FORM = "must be an http URL without a path, such as http://proxy.example:3128";
+const PROXY_URL_FORM = "must be an http URL without a path, such as http://proxy.example:3128";
 
-/** Parses `http://[user:password@]host[:port]`. The error repeats no part of the URL, which may contain a password. */
+/**
+ * Parses `http://[user:password@]host[:port]`. The error message contains no part of the URL, which may contain a
+ * password.
+ */
 export function parseProxyUrl(text: string): EgressProxy {
   const url = URL.parse(text);
   if (url === null || url.protocol !== "http:" || url.hostname === "" || url.port === "0")
-    throw new Error(FORM);
-  if (url.pathname !== "/" || url.search !== "" || url.hash !== "") throw new Error(FORM);
+    throw new Error(PROXY_URL_FORM);
+  if (url.pathname !== "/" || url.search !== "" || url.hash !== "") throw new Error(PROXY_URL_FORM);
   return {
     host: url.hostname.replace(/^\[(.*)\]$/, "$1"),
     port: url.port === "" ? 80 : Number(url.port),
@@ -23,8 +28,8 @@ export function parseProxyUrl(text: string): EgressProxy {
 }
 
 /**
- * Makes Basic credentials (RFC 7617). The first colon separates user and password, so the user must not contain one,
- * and control characters are not permitted.
+ * Builds Basic credentials (RFC 7617). The user name must not contain a colon, because the first colon separates user
+ * and password. Control characters are not permitted.
  */
 function basicCredentials(username: string, password: string): string | undefined {
   if (username === "" && password === "") return undefined;

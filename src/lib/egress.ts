@@ -2,19 +2,19 @@ import { isIPv4, isIPv6 } from "node:net";
 
 import { LookupError, systemLookup, type Lookup, type LookupOptions } from "./name-resolver.ts";
 
-/** The most characters of a webhook_url (contract 6.4). */
+/** Maximum length of a webhook_url in characters (contract 6.4). */
 export const MAX_URL_CHARS = 2048;
 
-/** The time limit in milliseconds of the DNS look-up when a subscription is created or updated (contract 6.5). */
+/** Time limit in ms of the DNS look-up when a subscription is created or updated (contract 6.5). */
 const CREATION_LOOKUP_MS = 2000;
 
-/** The most characters of a host name and of a label in DNS (RFC 1035, 2.3.4). */
+/** Maximum length in characters of a host name; the pattern limits its labels to 63 (RFC 1035, 2.3.4). */
 const MAX_NAME_CHARS = 253;
 const LABEL = /^[a-z0-9_-]{1,63}$/;
 
 /**
- * A network in CIDR form. `bits` is its prefix as zeros and ones, so that membership is a prefix comparison of
- * strings.
+ * A network in CIDR form. `bits` contains its prefix as zeros and ones, so that a prefix comparison of strings decides
+ * whether an address belongs to the network.
  */
 export interface Network {
   readonly family: 4 | 6;
@@ -25,31 +25,31 @@ export interface EgressPolicy {
   /** Permits http URLs, for development only. */
   readonly allowHttp: boolean;
   /**
-   * Networks that are exempt from the blocked ranges. A network exempts only addresses that are written in the same
-   * family (IPv4 or IPv6).
+   * Networks that are exempt from the blocked ranges. An IPv4 network does not exempt addresses that are written in an
+   * IPv6 form, and vice versa.
    */
   readonly allowedNetworks: readonly Network[];
 }
 
-/** The destination of a delivery, read from a checked URL. */
+/** The destination of a webhook request, derived from a checked URL. */
 export interface WebhookTarget {
   readonly secure: boolean;
   /** The host as a name or IP literal: lower case, no brackets, no trailing dot. */
   readonly host: string;
   readonly isLiteral: boolean;
   readonly port: number;
-  /** Path and query as sent on the request line. */
+  /** Path and query as the request line contains them. */
   readonly path: string;
   /** The `Host` header; it contains the port only if it is not the default of the scheme. */
   readonly authority: string;
-  /** Scheme, host and port. Connections are reused within one origin only. */
+  /** Scheme, host and port. HTTP connections are reused within one origin only. */
   readonly origin: string;
 }
 
 type UrlRefusal = {
   kind: "refused";
   code: "invalid_url" | "blocked_address";
-  /** The reason in plain language, fit for the `errors` of a 422. */
+  /** The reason in plain language, for the `errors` of a 422. */
   reason: string;
 };
 
@@ -59,14 +59,15 @@ export type Resolution =
   | { kind: "resolved"; addresses: readonly string[] }
   | { kind: "refused"; reason: string }
   /**
-   * `isAnswered`: DNS answered that the name has no address. Otherwise DNS gave no answer. `rememberedMs`: the monotonic
-   * time in ms of the earlier look-up from which the resolver remembers this.
+   * `isAnswered` means that DNS answered that the name has no address. Otherwise DNS gave no answer. If the resolver
+   * has cached the failure, `rememberedMs` is the monotonic time in ms at which the failed look-up began; undefined for
+   * a new failure.
    */
   | { kind: "unresolved"; reason: string; isAnswered: boolean; rememberedMs?: number | undefined };
 
 /**
- * Ranges of addresses without a public receiver: IANA special-purpose registries (RFC 6890), and addresses that cloud
- * providers add.
+ * Address ranges without public receivers: the IANA special-purpose registries (RFC 6890), and addresses that cloud
+ * providers use internally.
  */
 const BLOCKED_RANGES: readonly (readonly [reason: string, networks: string])[] = [
   ["an unspecified", "0.0.0.0/8 ::/128"],
@@ -74,14 +75,14 @@ const BLOCKED_RANGES: readonly (readonly [reason: string, networks: string])[] =
   ["a private", "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fc00::/7 fec0::/10"],
   ["a shared (CGNAT)", "100.64.0.0/10"],
   ["a link-local or metadata", "169.254.0.0/16 fe80::/10"],
-  // Azure serves its metadata and agent protocol on a public address.
+  // A public address, at which Azure serves its metadata and agent protocol.
   ["a metadata", "168.63.129.16/32"],
   ["a multicast", "224.0.0.0/4 ff00::/8"],
   ["a broadcast", "255.255.255.255/32"],
   ["a documentation", "192.0.2.0/24 198.51.100.0/24 203.0.113.0/24 2001:db8::/32 3fff::/20"],
   ["a benchmarking", "198.18.0.0/15 2001:2::/48"],
-  // Forms of IPv6 addresses that contain an IPv4 address. Their destination depends on gateways that are unknown
-  // here.
+  // Forms of IPv6 addresses that contain an IPv4 address. Their destination depends on gateways that this process does
+  // not know.
   ["an IPv4-mapped", "::ffff:0:0/96"],
   ["an IPv4-compatible", "::/96"],
   ["a NAT64", "64:ff9b::/96 64:ff9b:1::/48"],
@@ -93,16 +94,18 @@ const BLOCKED_RANGES: readonly (readonly [reason: string, networks: string])[] =
   ],
 ];
 
-const BLOCKED = BLOCKED_RANGES.flatMap(([reason, list]) =>
+const BLOCKED_NETWORKS = BLOCKED_RANGES.flatMap(([reason, list]) =>
   parseNetworks(list).map((network) => ({ reason, network })),
 );
 
-/** The only IPv6 space that is assigned for the public Internet (RFC 4291, 2.4). All other addresses are blocked. */
+/**
+ * The only IPv6 range that is assigned to the public Internet (RFC 4291, 2.4). All other IPv6 addresses are blocked.
+ */
 const GLOBAL_UNICAST: Network = { family: 6, bits: "001" };
 
 /**
- * Parses CIDR networks or single addresses, separated by commas or spaces. Throws an error that names the first
- * invalid one.
+ * Parses CIDR networks or single addresses, separated by commas or spaces. Throws an error that contains the first
+ * invalid item.
  */
 export function parseNetworks(list: string): Network[] {
   const items = list.split(/[\s,]+/).filter((item) => item !== "");
@@ -118,7 +121,7 @@ export function parseNetworks(list: string): Network[] {
     const prefix = length === undefined ? address.bits.length : Number(length);
     if (prefix > address.bits.length)
       throw new Error(`"${item}" has a prefix longer than ${address.bits.length} bits`);
-    // 10.0.0.1/8 may mean one host or a whole network, and an allow-list must not guess.
+    // 10.0.0.1/8 may mean one host or a whole network, so it is rejected: an allow-list must be unambiguous.
     if (address.bits.includes("1", prefix))
       throw new Error(`"${item}" has bits set beyond its prefix`);
     return { family: address.family, bits: address.bits.slice(0, prefix) };
@@ -126,31 +129,32 @@ export function parseNetworks(list: string): Network[] {
 }
 
 /**
- * Returns the reason why no delivery may go to this address; undefined if it may. Text that is no address is refused.
+ * Returns the reason why no request may go to this address; undefined if it may. Text that is not an IP address is
+ * refused.
  */
 export function addressRefusal(text: string, policy: EgressPolicy): string | undefined {
   const address = parseAddress(text);
   if (address === undefined) return `${text} is not an IP address`;
   if (policy.allowedNetworks.some((network) => contains(network, address))) return undefined;
-  const range = BLOCKED.find(({ network }) => contains(network, address));
+  const range = BLOCKED_NETWORKS.find(({ network }) => contains(network, address));
   if (range !== undefined) return `${text} is ${range.reason} address`;
   if (address.family === 6 && !contains(GLOBAL_UNICAST, address))
     return `${text} is not a public address`;
   return undefined;
 }
 
-/** Checks the parts of a URL that need no network: form, scheme, and an address written in it. */
+/** Checks everything about a URL that needs no network access: its form, its scheme, and a literal address in it. */
 export function checkWebhookUrl(raw: string, policy: EgressPolicy): UrlCheck {
   if (raw.length > MAX_URL_CHARS)
     return invalid(`must be at most ${MAX_URL_CHARS} characters long`);
-  // The URL parser would silently drop or convert these characters, and the stored URL would differ from the URL that
-  // is called.
+  // The URL parser would silently drop or convert these characters, so the stored URL would differ from the URL that is
+  // called.
   if (/[\s\\]|\p{Cc}/u.test(raw))
     return invalid("must not contain spaces, control characters or backslashes");
   const url = /^https?:\/\/[^/?#]/i.test(raw) ? URL.parse(raw) : null;
   if (url === null) return invalid("must be an absolute URL such as https://example.com/hook");
   if (url.protocol === "http:" && !policy.allowHttp) return invalid("must use https");
-  // An empty user ("https://@host") leaves no trace in the parsed URL.
+  // The parser removes an empty user (`https://@host`), so the text is checked, too.
   if (url.username !== "" || url.password !== "" || /^[^/?#]*\/\/[^/?#]*@/.test(raw))
     return invalid("must not contain a user name or password");
   if (raw.includes("#")) return invalid("must not contain a fragment");
@@ -159,8 +163,8 @@ export function checkWebhookUrl(raw: string, policy: EgressPolicy): UrlCheck {
 }
 
 /**
- * Resolves the host and checks every address. One blocked address refuses the whole host name, because the network
- * chooses to which of its addresses a connection goes. An IP literal needs no look-up.
+ * Resolves the host and checks every address. A single blocked address refuses the whole host, because a request may go
+ * to any of its addresses. An IP literal is not looked up.
  */
 export async function resolveChecked(
   host: string,
@@ -188,8 +192,8 @@ export async function resolveChecked(
 }
 
 /**
- * Checks a URL at the creation or update of a subscription. A name that does not resolve in time passes, because
- * receivers are often registered before they exist, and every connection is checked again.
+ * Checks a URL when a subscription is created or updated. A name that cannot be resolved in time is accepted: receivers
+ * are often registered before they exist, and every TCP connection to them checks the address again.
  */
 export async function checkNewWebhookUrl(
   raw: string,
@@ -211,7 +215,8 @@ export async function checkNewWebhookUrl(
 
 function checkHost(url: URL, policy: EgressPolicy): UrlCheck {
   const bracketed = url.hostname.startsWith("[");
-  // "name." is the same host as "name", but certificates and resolvers treat the dot differently.
+  // The trailing dot is removed: `name.` is the same host as `name`, but certificates and resolvers treat it
+  // differently.
   const host = bracketed ? url.hostname.slice(1, -1) : url.hostname.replace(/\.$/, "");
   const isLiteral = bracketed || isIPv4(host);
   if (isLiteral) {
@@ -219,7 +224,7 @@ function checkHost(url: URL, policy: EgressPolicy): UrlCheck {
   } else if (host.length > MAX_NAME_CHARS || !host.split(".").every((label) => LABEL.test(label))) {
     return invalid("must contain a valid host name");
   } else if (/(^|\.)localhost$/.test(host) && !allowsLoopback(policy)) {
-    // These names are loopback whatever a resolver answers (RFC 6761, 6.3).
+    // `localhost` and its subdomains mean the loopback interface, whatever a resolver answers (RFC 6761, 6.3).
     return blocked();
   }
   const secure = url.protocol === "https:";
@@ -236,7 +241,7 @@ function allowsLoopback(policy: EgressPolicy): boolean {
   return ["127.0.0.1", "::1"].some((address) => addressRefusal(address, policy) === undefined);
 }
 
-/** Parses an IP address. A zone (`fe80::1%eth0`) names a local interface, so an address with one is refused. */
+/** Parses an IP address. An address with a zone (`fe80::1%eth0`) belongs to a local interface, so it is refused. */
 function parseAddress(text: string): Network | undefined {
   if (isIPv4(text)) return { family: 4, bits: ipv4Bits(text) };
   if (!isIPv6(text) || text.includes("%")) return undefined;
@@ -263,14 +268,11 @@ function contains(network: Network, address: Network): boolean {
   return network.family === address.family && address.bits.startsWith(network.bits);
 }
 
-/**
- * Rejects when the signal aborts. The look-up continues for its other callers, and its late answer is ignored by this
- * caller.
- */
+/** Returns a promise that also rejects when the signal aborts. The look-up continues for its other callers. */
 function beforeAbort<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return promise;
   return new Promise((resolve, reject) => {
-    const abort = () => reject(new Error("no answer from DNS in time"));
+    const abort = () => reject(new Error("DNS did not respond in time"));
     if (signal.aborted) abort();
     signal.addEventListener("abort", abort, { once: true });
     promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
@@ -281,7 +283,7 @@ function invalid(reason: string): UrlRefusal {
   return { kind: "refused", code: "invalid_url", reason };
 }
 
-/** Refuses a URL without saying where its name leads: the reason would let a client map the internal network. */
+/** Refuses a URL without the reason: a precise reason would let a client explore the internal network. */
 function blocked(): UrlRefusal {
-  return { kind: "refused", code: "blocked_address", reason: "must lead to a public address" };
+  return { kind: "refused", code: "blocked_address", reason: "must resolve to a public address" };
 }

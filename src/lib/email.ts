@@ -1,25 +1,31 @@
 import { domainToASCII } from "node:url";
 
-/** The most bytes of a mail address (RFC 5321, 4.5.3.1.3, without the angle brackets). */
+/** Maximum length of a mail address in bytes (RFC 5321, 4.5.3.1.3, without the angle brackets). */
 export const ADDRESS_BYTES = 254;
 const DOMAIN_CHARS = 253;
 
 /**
- * Excludes blanks, control characters, characters that show nothing, and those that let a mail program read the text as
- * a list, a group, a comment, a display name or a quoted form.
+ * Matches an address without blanks, control characters and invisible characters. It also excludes the characters with
+ * which a mail program would read the text as a list, a group, a comment, a display name or a quoted form.
  */
 const ADDRESS =
   /^[^\s\p{C}\p{Z}\p{DI}\u2800\ufffd<>()[\]\\,;:@"]+@[^\s\p{C}\p{Z}\p{DI}\u2800\ufffd<>()[\]\\,;:@"]+$/u;
 const LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?";
-/** A host name whose last label is no number, because the name would be an IPv4 address (WHATWG URL). */
+/**
+ * Matches a host name. Its last label must not be a number, because the name would then be an IPv4 address (WHATWG
+ * URL).
+ */
 const HOST = new RegExp(`^(?:${LABEL}\\.)*(?!(?:\\d+|0x[0-9a-f]*)$)${LABEL}$`);
 const ASCII = /^[\0-\x7f]*$/;
-/** `domainToASCII` parses a URL's host: it would decode `%41`, and end the domain at a `/`. */
+/**
+ * Matches characters that `domainToASCII` must not receive. It parses the host of a URL, so it would decode `%41`, and
+ * end the domain at a `/`.
+ */
 const NO_DOMAIN = /[^a-z0-9.\-\u0080-\u{10ffff}]/u;
 
 /**
- * Returns the spelling under which an email is stored and answered: trimmed and in lower case. A NUL is replaced,
- * because PostgreSQL accepts no NUL in a text, and no real address contains one.
+ * Returns the spelling of an email that is stored and returned in responses: trimmed and in lower case. NUL is
+ * replaced, because PostgreSQL does not accept it in text, and no real address contains one.
  */
 export function spellingOf(typed: string): string {
   return typed.trim().toLowerCase().replaceAll("\0", "\uFFFD");
@@ -27,8 +33,8 @@ export function spellingOf(typed: string): string {
 
 /**
  * Returns the normal form of an email, which all spellings of one mailbox share: NFC and lower case, with the domain in
- * ASCII form (UTS 46). It is what users, locks, limits and recipients are compared and counted by. The normal form of an
- * address in ASCII is its spelling.
+ * ASCII form (UTS 46). Users, locks, limits and recipients are compared and counted by this form. For an address in
+ * ASCII it equals the spelling.
  */
 export function normalEmail(typed: string): string {
   const spelling = spellingOf(typed);
@@ -41,12 +47,12 @@ export function normalEmail(typed: string): string {
   return ascii === "" ? text : `${text.slice(0, at)}@${ascii}`;
 }
 
-/** Whether a list has an email, in any spelling. */
+/** Returns whether a list contains the email in any spelling. */
 export function hasMailbox(emails: readonly string[] | null, email: string): boolean {
   return emails?.some((one) => normalEmail(one) === normalEmail(email)) ?? false;
 }
 
-/** Returns the emails without those whose mailbox an earlier one has. */
+/** Removes emails whose mailbox already occurs earlier in the list. */
 export function eachMailbox(emails: readonly string[]): string[] {
   return emails.filter((one, i) => !hasMailbox(emails.slice(0, i), one));
 }
@@ -58,22 +64,22 @@ export function emailDomain(email: string): string {
 }
 
 /**
- * Whether the text is a single address that can be mailed: no name, no list, no comment, no line break, no quoted or
- * bracketed form, and a domain that is a host name. Every path that sets an address asks this function.
+ * Returns whether the text is a single address to which mail can be sent: no name, list, comment, line break, quoted or
+ * bracketed form, and a domain that is a host name. All code that sets an email address calls this function.
  */
 export function isMailAddress(text: string): boolean {
   const mailed = mailedAddress(text);
   if ([text, mailed].some((one) => Buffer.byteLength(one) > ADDRESS_BYTES)) return false;
   const domain = mailed.slice(mailed.lastIndexOf("@") + 1);
-  // Only a label in punycode can make a host name in ASCII invalid (UTS 46).
+  // UTS 46 is asked only about a label in punycode (`xn--`), because it rejects no other host name in ASCII.
   const isInvalid = domain.includes("xn--") && domainToASCII(domain) === "";
   const isHost = HOST.test(domain) && domain.length <= DOMAIN_CHARS && !isInvalid;
-  // NFC makes a `;` of U+037E, so that the spellings would be judged differently.
+  // The NFC form is checked, too, because NFC turns U+037E into `;`.
   const nfc = text.normalize("NFC");
   return isHost && ADDRESS.test(text) && (nfc === text || ADDRESS.test(nfc));
 }
 
-/** Returns the address to which a mail is sent: as it is stored, with the domain in ASCII form. */
+/** Returns the address to which a mail is sent: the stored address, with its domain in ASCII form. */
 export function mailedAddress(email: string): string {
   const normal = normalEmail(email);
   return email.slice(0, email.lastIndexOf("@") + 1) + normal.slice(normal.lastIndexOf("@") + 1);

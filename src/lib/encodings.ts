@@ -1,8 +1,8 @@
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 
-/** Brotli quality for responses that are compressed while a client waits. */
+/** Brotli quality for responses that are compressed while the client waits. */
 const FAST_QUALITY = 6;
-/** Brotli quality for files that are compressed once. It takes seconds and saves a twelfth of the size. */
+/** Brotli quality for files that are compressed once. It takes seconds, and makes the result smaller by a twelfth. */
 export const SLOWLY = 11;
 
 /** A response body in every content coding that is served. */
@@ -21,7 +21,7 @@ export function encode(bytes: Uint8Array<ArrayBuffer>, quality = FAST_QUALITY): 
   };
 }
 
-/** The number of codings of an `Accept-Encoding` that are read; more than any client sends. */
+/** Maximum number of codings that are read from `Accept-Encoding`; more than any client sends. */
 const MAX_CODINGS = 32;
 
 /** Selects the best content coding that the `Accept-Encoding` header accepts. */
@@ -43,11 +43,12 @@ function codingsIn(header: string): ReadonlyMap<string, boolean> {
   return new Map(codings);
 }
 
-/** Canonical base64url: groups of four characters, and a last one whose unused bits are zero. */
+/** Matches canonical base64url: groups of four characters, and a last group whose unused bits are zero. */
 const BASE64URL = /^(?:[\w-]{4})*(?:[\w-][AQgw]|[\w-]{2}[AEIMQUYcgkosw048])?$/;
 
 /**
- * Whether the text is the canonical base64url of some bytes (RFC 4648, 3.5). Decoders accept other spellings as well.
+ * Returns whether the text is the canonical base64url form of some bytes (RFC 4648, 3.5). Decoders accept other
+ * spellings, too.
  */
 export function isBase64Url(text: string): boolean {
   return BASE64URL.test(text);

@@ -5,18 +5,21 @@ export interface Load {
 }
 
 interface Limits {
-  /** The highest number of tasks that run at the same time, and of further tasks that may wait. */
+  /** Maximum number of tasks that run at the same time, and of further tasks that wait. */
   readonly running: number;
   readonly waiting: number;
-  /** The highest number of running tasks of one outermost network, and of tasks beside which a suspect's may run. */
+  /**
+   * Maximum number of running tasks of one outermost network. Suspects may start a task only while fewer tasks than
+   * this number run in total.
+   */
   readonly share: number;
-  /** Makes the error with which a task is rejected that can neither run nor wait. */
+  /** Creates the error for a task that can neither run nor wait. */
   readonly rejection: () => Error;
 }
 
 /**
- * What is known of a client. Trusted and unknown clients take turns, so that any number of unknown ones delay a trusted
- * one by one task. Suspects come after all others.
+ * How far a client is trusted. Trusted and unknown clients take turns, so any number of unknown clients delays a
+ * trusted one by only one task. Suspects come after all others.
  */
 export type Trust = "trusted" | "unknown" | "suspect";
 const TRUSTED: Trust = "trusted";
@@ -24,18 +27,21 @@ const UNKNOWN: Trust = "unknown";
 const SUSPECT: Trust = "suspect";
 
 /**
- * Time in ms after a task of a trusted client for which unknown ones leave a slot to the next. A hash takes longer
- * beside another one, and with all slots taken a trusted client would also wait for one to end.
+ * Time in ms after a task of a trusted client during which unknown clients leave one place free for the next trusted
+ * one. Without a free place, a trusted client would wait for a running task to end.
  */
 const RESERVED_MS = 2_000;
 
-/** The tasks of one network, including those of all networks inside it. The outermost ones are the kinds of trust. */
+/**
+ * The tasks of one network, including those of all networks inside it. The outermost level of the tree consists of the
+ * kinds of trust.
+ */
 class Network {
-  /** Returns the highest number of its tasks that run at the same time. */
+  /** Returns the maximum number of tasks of this network that run at the same time. */
   readonly share: () => number;
   /** The networks inside this network by name, in the order of their turns. */
   readonly children = new Map<string, Network>();
-  /** The waiting tasks of an innermost network; empty if there are networks inside. */
+  /** The waiting tasks of an innermost network; empty in a network that contains others. */
   readonly queue: Waiter[] = [];
   running = 0;
   waiting = 0;
@@ -49,7 +55,7 @@ class Network {
   }
 }
 
-/** A network with the networks around it, outermost first. */
+/** A network together with the networks that contain it, outermost first. */
 interface Branch {
   readonly path: readonly string[];
   readonly networks: readonly Network[];
@@ -62,18 +68,20 @@ interface Waiter {
 
 /**
  * Runs a bounded number of tasks at the same time and takes turns between networks, so that no network can starve the
- * others. A network is a path, such as an IPv6 /48, its /56 and its /64. Turns go round the outermost networks, then
- * round those inside, so many small networks inside a large one count as one. Before all that, trusted and unknown
- * clients take turns.
+ * others. A network is a path, such as an IPv6 /48, its /56 and its /64. Turns rotate among the outermost networks,
+ * then among those inside, so many small networks inside a large one count as one. Above these levels, trusted and
+ * unknown clients take turns.
  *
- * - A network without a running task comes before all networks that have one, so no network delays another by more
- *   than one task.
- * - An outermost network never runs more than its share, and suspects run only within it. With a share of all slots
- *   but one, a newcomer starts immediately beside one busy network, or beside any number of suspects.
- * - For two seconds after a trusted client, unknown ones run within that share too, so that trusted ones start at once.
- * - When the waiting room is full, the network with the most waiting tasks loses its newest one, within the kind of
- *   trust that has most. A newcomer is therefore rejected only if no network has at least two more waiting tasks
- *   than its own.
+ * - A network without a running task precedes all networks that have one, so no network delays another by more than one
+ *   task.
+ * - An outermost network never runs more tasks than its share. Suspects start a task only while fewer tasks than this
+ *   share run in total. If the share is one less than the maximum number of running tasks, a newcomer starts
+ *   immediately beside one busy network, or beside any number of suspects.
+ * - For `RESERVED_MS` after a task of a trusted client, all unknown clients together run no more tasks than one share,
+ *   so that trusted clients start at once.
+ * - When the maximum number of tasks wait, the kind of trust with the most waiting tasks is chosen, then its network
+ *   with the most. This network loses its newest task. A newcomer is therefore rejected only if no network has at least
+ *   two more waiting tasks than its own.
  */
 export class FairQueue {
   readonly #limits: Limits;
@@ -91,16 +99,16 @@ export class FairQueue {
     return { running: this.#all.running, waiting: this.#all.waiting };
   }
 
-  /** Whether tasks wait, or a further one would. */
+  /** Whether tasks wait, or a further task would have to wait. */
   get isBusy(): boolean {
-    return this.#all.waiting > 0 || !this.#hasSlot;
+    return this.#all.waiting > 0 || !this.#hasPlace;
   }
 
-  get #hasSlot(): boolean {
+  get #hasPlace(): boolean {
     return this.#all.running < this.#limits.running;
   }
 
-  get #hasSlotForSuspects(): boolean {
+  get #hasPlaceForSuspects(): boolean {
     return this.#all.running < this.#limits.share;
   }
 
@@ -112,8 +120,8 @@ export class FairQueue {
     if (trust === TRUSTED) this.#reservedUntil = this.#now() + RESERVED_MS;
     const branch = this.#branchOf([trust, ...path]);
     const isFree =
-      this.#hasSlot &&
-      (trust !== SUSPECT || this.#hasSlotForSuspects) &&
+      this.#hasPlace &&
+      (trust !== SUSPECT || this.#hasPlaceForSuspects) &&
       branch.networks.every((network) => network.isOpen);
     if (!isFree) this.#makeRoom(branch);
     this.#eachNetwork(branch, (network, name, parent) => parent.children.set(name, network));
@@ -180,14 +188,14 @@ export class FairQueue {
 
   #end(branch: Branch): void {
     this.#count(branch, { running: -1, waiting: 0 });
-    // Each network goes to the end of the turns, or is removed if it is empty.
+    // Each network moves to the end of the turns, or is removed if it is empty.
     this.#eachNetwork(branch, (network, name, parent) => {
       parent.children.delete(name);
       if (!isEmpty(network)) parent.children.set(name, network);
     });
-    // The next tasks start in the same step, so that no newcomer can take a slot in between. They are two where a slot
-    // is no longer reserved.
-    while (this.#hasSlot) {
+    // The next tasks start in the same step, so that no newcomer can take a place before them. There may be two of them
+    // if the reservation of a place has ended.
+    while (this.#hasPlace) {
       const next = this.#next();
       if (next === undefined) break;
       next.start();
@@ -198,7 +206,7 @@ export class FairQueue {
     const suspects = this.#all.children.get(SUSPECT);
     const next = nextWaiter(this.#all, suspects);
     if (next !== undefined || suspects === undefined) return next;
-    return this.#hasSlotForSuspects ? nextWaiter(suspects) : undefined;
+    return this.#hasPlaceForSuspects ? nextWaiter(suspects) : undefined;
   }
 
   #makeRoom({ networks }: Branch): void {
@@ -207,7 +215,7 @@ export class FairQueue {
     let parent = this.#all;
     for (const own of networks) {
       const busiest = busiestChild(parent);
-      // A network that would keep no more waiting tasks than the newcomer's does not give one up.
+      // A network does not give up a task if it would then have no more waiting tasks than the newcomer's network.
       if (busiest !== undefined && busiest.waiting > own.waiting + 1)
         return newestWaiter(busiest)?.reject();
       parent = own;
@@ -225,8 +233,8 @@ function isEmpty(network: Network): boolean {
 }
 
 /**
- * Returns the task whose turn it is, outside of the network `except`; undefined if each network with waiting tasks has
- * its share.
+ * Returns the task whose turn it is, ignoring the network `except`. Returns undefined if each network with waiting
+ * tasks already runs its share.
  */
 function nextWaiter(network: Network, except?: Network): Waiter | undefined {
   if (network.children.size === 0) return network.queue.shift();

@@ -2,23 +2,23 @@ import type { Clock } from "./clock.ts";
 
 const IDLE_CHECK_MS = 2_000;
 const BUSY_CHECK_MS = 100;
-/** The interval in milliseconds at which a process that is not busy checks whether it has become so. */
+/** Interval in ms at which a process that is not busy checks whether it has become busy. */
 const CALM_CHECK_MS = 500;
 /**
- * The memory in bytes of a busy process in ordinary work. Below this, a busy process is left to the engine's own
- * collections.
+ * Memory in bytes that a busy process needs in ordinary work. Below this size, a busy process relies on the engine's
+ * own garbage collections.
  */
 const ORDINARY_BYTES = 200 * 2 ** 20;
 const BUSY_GROWTH = 1.1;
 /**
- * The growth of memory after which an idle process collects again. A full collection stops the process for about 20
+ * Growth factor of memory after which an idle process collects again. A full collection blocks the process for about 20
  * ms, so small growth does not justify one.
  */
-const GROWTH = 1.25;
+const IDLE_GROWTH = 1.25;
 
 export interface Memory {
   residentBytes(): number;
-  /** Frees unreachable objects. The operating system gets their memory back a moment later. */
+  /** Frees unreachable objects. Their memory returns to the operating system a moment later. */
   collect(): void;
 }
 
@@ -28,8 +28,8 @@ export const processMemory: Memory = {
 };
 
 /**
- * Collects garbage once the process is idle after a burst of work, until the signal aborts. The engine collects only
- * when it allocates, so an idle process would keep the memory.
+ * Runs a full garbage collection whenever the process becomes idle after a burst of work, until the signal aborts. The
+ * engine collects only when it allocates, so an idle process would keep the memory.
  */
 export async function collectWhenIdle(
   { clock, memory, isIdle }: { clock: Clock; memory: Memory; isIdle: () => boolean },
@@ -40,7 +40,7 @@ export async function collectWhenIdle(
     await clock.sleep(IDLE_CHECK_MS, stop);
     if (stop.aborted || !isIdle()) continue;
     if (usual === undefined) usual = memory.residentBytes();
-    else if (memory.residentBytes() > usual * GROWTH) {
+    else if (memory.residentBytes() > usual * IDLE_GROWTH) {
       memory.collect();
       usual = undefined;
     }
@@ -48,12 +48,12 @@ export async function collectWhenIdle(
 }
 
 /**
- * Forced GC: collects while far more work is due than there is room for, as after a takeover, until the signal aborts.
- * It applies above `ORDINARY_BYTES`, after every 10 % of growth.
+ * **Forced GC.** Runs a full collection after every 10 % of growth above `ORDINARY_BYTES` while far more work is due
+ * than can run, for example after a takeover of shards, until the signal aborts.
  *
- * Left alone, the engine lets the heap reach several times its live size: after a takeover of 1,000,000 entries a
- * dispatcher with 60 MB in use grew to 440 MB. In ordinary work the engine keeps its own pace, because collecting like this costs an
- * eighth of all deliveries (`bun run bench dispatch`).
+ * Otherwise the engine lets the heap reach several times its live size: after a takeover of 1,000,000 entries a
+ * dispatcher with 60 MB in use grew to 440 MB. In ordinary work the engine decides alone, because forced collections
+ * cost an eighth of the delivery rate (`bun run bench dispatch`).
  */
 export async function collectWhenCrowded(
   { clock, memory, isCrowded }: { clock: Clock; memory: Memory; isCrowded: () => boolean },
@@ -64,7 +64,7 @@ export async function collectWhenCrowded(
     await clock.sleep(isCrowded() ? BUSY_CHECK_MS : CALM_CHECK_MS, stop);
     if (stop.aborted || !isCrowded()) continue;
     const resident = memory.residentBytes();
-    // Freed memory goes back a moment after the collection, so the lowest reading since then counts.
+    // Freed memory returns a moment after the collection, so the lowest value since then is the baseline.
     lowest = Math.min(lowest, resident);
     if (resident < Math.max(ORDINARY_BYTES, lowest * BUSY_GROWTH)) continue;
     memory.collect();

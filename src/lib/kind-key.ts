@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
 
 /**
- * The kinds of things that are locked, limited, counted or remembered under a key, and the parts of such a key. A key has a
- * kind of this list, so that no value that somebody types or sends is the key of a thing of another kind.
+ * The kinds of keys, and the parts of a key of each kind. Such keys identify things that are locked, limited, counted
+ * or cached. Each key contains its kind, so that no value from a request can imitate the key of another kind.
  */
 export const KEY_KINDS = {
-  // Buckets of the rate limiter in Redis, and open streams of a process.
+  // Buckets of the rate limiter in Redis, and open event streams of a process.
   user: ["user"],
   ip: ["network"],
   signIn: ["network"],
@@ -13,28 +13,28 @@ export const KEY_KINDS = {
   portals: ["maker"],
   "people-of": ["partner"],
   "portals-of": ["partner"],
-  // What a process remembers about the items of a request or a batch, and about uses of tokens.
+  // Values that a process stores about the items of a request or a batch, and about uses of tokens.
   review: ["site", "external id"],
   provider: ["slug"],
   "provider-site": ["slug", "site"],
   "provider-event": ["slug", "id"],
   action: ["service", "id"],
   "token-use": ["token", "address", "route"],
-  // Addresses of receivers that a dispatcher could not connect to.
+  // Addresses of receivers to which a dispatcher could not connect.
   receiver: ["origin", "address"],
 } as const satisfies Readonly<Record<string, readonly string[]>>;
 type KeyKind = keyof typeof KEY_KINDS;
 
 declare const kindOfKey: unique symbol;
-/** A key of one of these kinds. No plain text is a key: `keyOf` makes it. */
+/** A key of one of these kinds. Plain text does not have this type; only `keyOf` creates it. */
 export type Key<K extends KeyKind> = string & { readonly [kindOfKey]: K };
 
 type Part = string | number;
 type PartsNamed<Names extends readonly string[]> = { readonly [I in keyof Names]: Part };
 
 /**
- * Makes the key of a thing. A colon ends the kind and each part but the last, and is escaped within them, so that different
- * things have different keys whatever their parts contain.
+ * Builds the key of a thing. A colon ends the kind and each part except the last, and is escaped inside these parts. So
+ * different things have different keys, whatever their parts contain.
  */
 export function keyOf<K extends KeyKind>(
   kind: K,
@@ -53,8 +53,8 @@ function escaped(part: Part): Part {
 }
 
 /**
- * The kinds of values of which a table stores the digest: counters of emails and of users. Most values are what somebody
- * typed, perhaps a password in the wrong field.
+ * The kinds of values that a table stores as digests: counters of emails and of users. They are hashed because most
+ * values are typed text, which may be a password in the wrong field.
  */
 export const DIGEST_KINDS = [
   "email",
@@ -71,12 +71,13 @@ export const DIGEST_KINDS = [
 export type DigestKind = (typeof DIGEST_KINDS)[number];
 
 declare const kindOfDigest: unique symbol;
-/** The digest of a value of one of these kinds. No plain text is a digest: `digestOf` makes it. */
+/** The digest of a value of one of these kinds. Plain text does not have this type; only `digestOf` creates it. */
 export type Digest<K extends DigestKind = DigestKind> = string & { readonly [kindOfDigest]: K };
 
 /**
- * Makes the digest of a value. A NUL ends the kind. Emails have no kind in front, as in 0.1.0, whose processes share these
- * rows during an upgrade; so an email must not contain a NUL, and a NUL in it is replaced as `spellingOf` does.
+ * Computes the digest of a value. The kind precedes the value and ends with a NUL. Digests of emails contain no kind,
+ * for compatibility with release 0.1.0, whose processes share these rows during an upgrade. A NUL in an email would
+ * imitate a kind, so it is replaced, as in `spellingOf`.
  */
 export function digestOf<K extends DigestKind>(kind: K, value: string | number): Digest<K> {
   const text = kind === "email" ? String(value).replaceAll("\0", "\uFFFD") : `${kind}\0${value}`;

@@ -1,22 +1,23 @@
 import { ownBunError } from "./version.ts";
 import type { Clock } from "./clock.ts";
 import { ConfigError, EXIT_CONFIG, readConfig, type Config } from "./config.ts";
+import { fieldsOf } from "./fields.ts";
 
 const PARENT_POLL_MS = 500;
 /**
- * The time in milliseconds after which a draining process is ended. A drain takes 6 s at most after the drain delay;
- * a process that runs for longer hangs, for example on an unreachable database.
+ * Time in ms after which a draining process is terminated. Draining takes at most 6 s after the drain delay; a process
+ * that needs longer hangs, for example on an unreachable database.
  */
 const END_WITHIN_MS = 8_000;
 /**
- * The time in milliseconds that a process waits at its start for PostgreSQL or Redis, which may start at the same
- * time. If one of them does not answer in this time, its address is probably wrong.
+ * Time in ms for which a starting process waits for PostgreSQL or Redis, which may be starting at the same time. If one
+ * of them does not answer in this time, its address is probably wrong.
  */
 const REACHABLE_WITHIN_MS = 20_000;
 const RETRY_MS = 1_000;
 const BEHIND_A_POOLER =
   "a pooler is in front of the database. Add prepare=false to the address (postgres://…/name?prepare=false), " +
-  "so that nothing is kept in its sessions; without it, accepted events could be lost.";
+  "so that no state is kept in its sessions; without it, accepted events could be lost.";
 
 /** Reads all settings, or ends the process and prints one line per error. */
 export function configOrExit(): Config {
@@ -24,7 +25,8 @@ export function configOrExit(): Config {
 }
 
 /**
- * Reads some settings, or ends the process. Every process calls this first, so it also rejects a Bun that is too old.
+ * Reads some settings, or ends the process with one line per error. Every process calls this first, so it also rejects
+ * a Bun version that is too old.
  */
 export function settingsOrExit<T>(read: () => T): T {
   exitIfFaulty(ownBunError());
@@ -37,8 +39,8 @@ export function settingsOrExit<T>(read: () => T): T {
 }
 
 /**
- * Aborts on SIGTERM, on SIGINT, and when the supervisor `parentPid` is gone. `delayMs` is the time that the process
- * waits before it drains.
+ * Returns a signal that aborts on SIGTERM, on SIGINT, and when the supervisor `parentPid` has ended. `delayMs` is the
+ * time in ms that the process waits before it drains.
  */
 export function stopSignal(parentPid: number | undefined, delayMs = 0): AbortSignal {
   const stop = new AbortController();
@@ -50,7 +52,7 @@ export function stopSignal(parentPid: number | undefined, delayMs = 0): AbortSig
   process.on("SIGTERM", abort);
   process.on("SIGINT", abort);
   if (parentPid !== undefined) {
-    // A killed parent sends no signal; its child gets another parent.
+    // Polls the parent process: a parent that is killed sends no signal, but its child gets another parent.
     const poll = setInterval(() => {
       if (process.ppid !== parentPid) abort();
     }, PARENT_POLL_MS);
@@ -60,8 +62,9 @@ export function stopSignal(parentPid: number | undefined, delayMs = 0): AbortSig
 }
 
 /**
- * Runs the first requests to PostgreSQL or Redis, and repeats all of them every second until it answers. Ends the
- * process after 20 seconds without an answer, and immediately if `isFatal` says that waiting cannot help.
+ * Runs the first requests to PostgreSQL or Redis, and repeats all of them every second until they succeed. Ends the
+ * process after 20 s without success, and immediately if `isFatal` returns true, which means that waiting does not
+ * help.
  */
 export async function reachableOrExit<T>(
   name: string,
@@ -86,7 +89,7 @@ export async function reachableOrExit<T>(
   }
 }
 
-/** Ends the process with `message`, if there is a message: the process cannot work, and a restart cannot help. */
+/** Prints `message`, if there is one, and ends the process: it cannot work, and a restart does not help. */
 export function exitIfFaulty(message: string | undefined): void {
   if (message !== undefined) exitWith(message);
 }
@@ -97,8 +100,8 @@ function exitWith(message: string): never {
 }
 
 const NO_ADDRESS = "is not available: that host is not an address of this machine";
-/** Reasons why the process cannot listen on an address, with the remedy, by the code of the error. */
-const REFUSED: Readonly<Record<string, string>> = {
+/** Reasons why the process cannot listen on an address, with the remedy, by error code. */
+const LISTEN_FAILURES: Readonly<Record<string, string>> = {
   EADDRINUSE:
     "is in use by another program: stop that program, or give this process another port or host",
   EACCES: "is not permitted for this user: give this process a port above 1023",
@@ -107,7 +110,7 @@ const REFUSED: Readonly<Record<string, string>> = {
   ENOTFOUND: NO_ADDRESS,
 };
 
-/** Returns the result of `listen`, or ends the process if the address is not available. */
+/** Returns the result of `listen`, or ends the process if it cannot listen on the address. */
 export function listenOrExit<T>(
   name: string,
   { host, port }: { readonly host: string; readonly port: number },
@@ -116,9 +119,9 @@ export function listenOrExit<T>(
   try {
     return listen();
   } catch (error) {
-    const code = error instanceof Error ? Reflect.get(error, "code") : undefined;
+    const { code } = fieldsOf(error);
     const why =
-      REFUSED[String(code)] ??
+      LISTEN_FAILURES[String(code)] ??
       `is not available (${String(code)}): give this process another port or host`;
     console.error(`${name} ${port} on ${host} ${why}.`);
     process.exit(1);
@@ -128,15 +131,15 @@ export function listenOrExit<T>(
 /** Ends the process because PostgreSQL or Redis cannot be reached, and prints the next step for the operator. */
 function unreachable(name: string, reason: string): never {
   console.error(
-    `${name} cannot be reached: ${reason} Check the address, and that the server runs.`,
+    `${name} cannot be reached: ${reason} Check the address, and that the server is running.`,
   );
   process.exit(1);
 }
 
-/** Ends the process because a Redis Cluster does not fit: a restart against the same Redis cannot help. */
+/** Ends the process because a Redis Cluster is not supported. A restart against the same Redis does not help. */
 export function unsuitableRedis(reason: string): never {
   console.error(
-    `REDIS_URL names one server of a Redis Cluster (${reason}), and the keys are on all of them: use one Redis server, or Sentinels by redis+sentinel://host:26379,…/master-name.`,
+    `REDIS_URL names one server of a Redis Cluster (${reason}), which is not supported: use a single Redis server, or Sentinel with redis+sentinel://host:26379,…/master-name.`,
   );
   process.exit(EXIT_CONFIG);
 }

@@ -1,4 +1,5 @@
 import { isoInstant, type Clock } from "./clock.ts";
+import { fieldsOf } from "./fields.ts";
 
 const LEVELS = { debug: 10, info: 20, warn: 30, error: 40 } as const;
 export type LogLevel = keyof typeof LEVELS;
@@ -31,14 +32,17 @@ export function createLog(
   return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
 }
 
-/** Returns the loggable fields of an unexpected error: message, name, code and stack of its cause, or of itself. */
+/**
+ * Returns the fields of an unexpected error that may be logged: message, name, code and stack of its cause or, without
+ * a cause, of itself.
+ */
 export function errorFields(error: unknown): Fields {
   if (!(error instanceof Error)) return { error: String(error) };
   const cause = error.cause instanceof Error ? error.cause : error;
   return {
     error: cause.message,
     name: cause.name,
-    code: Reflect.get(cause, "code"),
+    code: fieldsOf(cause)["code"],
     stack: cause.stack,
   };
 }

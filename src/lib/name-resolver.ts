@@ -6,7 +6,7 @@ import { startDeadline } from "./waiter.ts";
 import { FairQueue } from "./fair-queue.ts";
 
 export interface LookupOptions {
-  /** The partner that chose the host name; without a partner, the name gets a share of the look-ups for itself. */
+  /** The partner that chose the host name. Without a partner, the name itself has a share of the look-ups. */
   readonly partnerId?: number | null | undefined;
   /** The look-up ends when this signal aborts, unless another caller waits for the same host name. */
   readonly signal?: AbortSignal | undefined;
@@ -16,36 +16,35 @@ export interface LookupOptions {
 export type Lookup = (host: string, options?: LookupOptions) => Promise<readonly string[]>;
 
 /**
- * The most simultaneous look-ups. A dispatcher has as many simultaneous requests, so no request waits for the look-up
- * of another.
+ * Maximum number of concurrent look-ups. It equals the maximum number of concurrent requests of a dispatcher, so no
+ * request waits for the look-up of another.
  */
 const MAX_RUNNING = 2_048;
 /**
- * The most simultaneous look-ups of a partner. Its two subscriptions have 24 simultaneous requests, so they never
- * wait.
+ * Maximum number of concurrent look-ups per partner. The two subscriptions of a partner have at most 24 concurrent
+ * requests, so their look-ups never wait.
  */
-const MAX_OF_PARTNER = 32;
+const MAX_PER_PARTNER = 32;
 const MAX_WAITING = 2_048;
-/**
- * The time in milliseconds after which a look-up ends that DNS does not answer, after all repetitions (contract
- * 7.11).
- */
+/** Time in ms after which a look-up without an answer ends, including all repeated queries (contract 7.11). */
 const ANSWER_MS = 10_000;
-/** The time in milliseconds for which a failed look-up is remembered (contract 7.11). */
+/** Time in ms for which a failed look-up is cached (contract 7.11). */
 const FAILED_FOR_MS = 3_000;
 /**
- * The number of idle c-ares channels that are kept. A new channel costs 90 µs and 33 KB that the garbage collector
- * does not see.
+ * Number of idle c-ares channels that are kept for reuse. A new channel costs 90 µs and 33 KB that the garbage
+ * collector does not count.
  */
 const MAX_IDLE = 64;
 
-/** Makes c-ares repeat a query after a second and double the wait each time, until `ANSWER_MS` ends the look-up. */
+/**
+ * Options that make c-ares repeat a query after 1 s and double the wait each time, until `ANSWER_MS` ends the look-up.
+ */
 const REPETITION = { timeout: 1_000, tries: 6 };
 
 /** Error codes with which DNS reports that a name has no address. */
-const ABSENT = new Set(["ENOTFOUND", "ENODATA", "EBADNAME"]);
-/** Error codes of a look-up without an answer; `ECANCELLED` is the end of `ANSWER_MS`. */
-const SILENT = new Set(["ETIMEOUT", "ECANCELLED"]);
+const NO_ADDRESS = new Set(["ENOTFOUND", "ENODATA", "EBADNAME"]);
+/** Error codes of a look-up without an answer. `ECANCELLED` occurs when `ANSWER_MS` has passed. */
+const NO_ANSWER = new Set(["ETIMEOUT", "ECANCELLED"]);
 const SERVER_FAILURE = "ESERVFAIL";
 
 /** A c-ares channel: its own sockets, and the name servers of resolv.conf at the time of its creation. */
@@ -59,7 +58,7 @@ interface Settings {
   readonly monotonicMs?: () => number;
 }
 
-/** A look-up in progress. All callers that ask for its host name share it. */
+/** A look-up in progress. All callers for its host name share it. */
 interface Flight {
   readonly answer: Promise<readonly string[]>;
   readonly cancel: () => void;
@@ -67,13 +66,13 @@ interface Flight {
 }
 
 /**
- * Looks host names up in the hosts file and then in DNS, with the name servers and search domains of resolv.conf.
- * c-ares waits for DNS on the event loop and needs no thread. `lookup` of node:dns does not fit: Bun 1.4.4 runs it as
- * a blocking getaddrinfo on the threads that argon2, WebCrypto and file reads share, one per core, so two silent
- * names stop them.
+ * Resolves host names with the hosts file and then with DNS, using the name servers and search domains of resolv.conf.
+ * c-ares waits for DNS on the event loop and needs no thread. `lookup` of node:dns is not used, because Bun 1.4.4 runs
+ * it as a blocking getaddrinfo on a thread pool. That pool has one thread per core and also serves argon2, WebCrypto
+ * and file reads, so a few look-ups without an answer would stop them.
  *
- * The number of simultaneous look-ups is limited, and each partner has a share. A look-up is cancelled when its last
- * caller leaves. Addresses are not cached, because each connection looks its host name up again (contract 7.11).
+ * The number of concurrent look-ups is limited, and each partner has a share. A look-up is cancelled when its last
+ * caller leaves. Addresses are not cached, because each connection must resolve its host name again (contract 7.11).
  */
 export class NameResolver {
   readonly #hosts: () => ReadonlyMap<string, readonly string[]>;
@@ -81,9 +80,9 @@ export class NameResolver {
   readonly #settings: Required<Pick<Settings, "newChannel" | "answerMs" | "monotonicMs">>;
   readonly #places = new FairQueue({
     running: MAX_RUNNING,
-    share: MAX_OF_PARTNER,
+    share: MAX_PER_PARTNER,
     waiting: MAX_WAITING,
-    rejection: () => new Error("too many names wait to be looked up"),
+    rejection: () => new Error("too many DNS look-ups are waiting"),
   });
   readonly #flights = new Map<string, Flight>();
   /** Failures by host name, in the order in which they expire. */
@@ -116,7 +115,7 @@ export class NameResolver {
       refuseAborted(signal);
       const failure = this.#recentFailure(host);
       if (failure !== undefined) throw failure;
-      // Another caller may have started the look-up of this host name while this caller waited for a slot.
+      // Joins a look-up of this host name that another caller may have started while this caller waited for a place.
       return this.#follow(host, this.#flights.get(host) ?? this.#begin(host), signal);
     });
   };
@@ -125,7 +124,7 @@ export class NameResolver {
     flight.callers += 1;
     const leave = () => {
       flight.callers -= 1;
-      // The look-up is removed from the list before it is cancelled, so that a later caller starts a new look-up.
+      // The look-up is removed from `#flights` before it is cancelled, so that a later caller starts a new one.
       if (flight.callers > 0 || !this.#isCurrent(host, flight)) return;
       this.#flights.delete(host);
       flight.cancel();
@@ -189,36 +188,39 @@ export class NameResolver {
 }
 
 function refuseAborted(signal: AbortSignal | undefined): void {
-  if (signal?.aborted) throw new Error("no look-up was begun in time");
+  if (signal?.aborted) throw new Error("the DNS look-up did not start in time");
 }
 
-/** Reports why a look-up found no address. The text has the name as requested, because search domains are internal. */
+/**
+ * The error of a look-up that found no address. Its message contains the name as requested, because the search domains
+ * are internal.
+ */
 export class LookupError extends Error {
   /**
-   * Whether the host name or its name servers caused the failure. A failure with another cause, such as a lack of
-   * file descriptors, is not remembered, because the next look-up may succeed.
+   * Whether the host name or its name servers caused the failure. Failures with another cause, such as a lack of file
+   * descriptors, are not cached, because the next look-up may succeed.
    */
   readonly isAboutName: boolean;
   /** Whether DNS answered that the name has no address. */
   readonly isAnswer: boolean;
   readonly code: string;
-  /** The monotonic time in ms at which an earlier look-up began that this failure is remembered from; undefined if new. */
+  /** If this failure was cached: the monotonic time in ms at which its look-up began; undefined for a new failure. */
   readonly rememberedMs: number | undefined;
 
   constructor(host: string, code: string, rememberedMs?: number) {
-    const isSilent = SILENT.has(code);
-    if (isSilent) super(`no answer from DNS for ${host} in time`);
-    else super(ABSENT.has(code) ? `${host} has no address` : `DNS fails for ${host}: ${code}`);
+    const isSilent = NO_ANSWER.has(code);
+    if (isSilent) super(`DNS did not respond for ${host} in time`);
+    else super(NO_ADDRESS.has(code) ? `${host} has no address` : `DNS fails for ${host}: ${code}`);
     this.code = code;
     this.rememberedMs = rememberedMs;
-    this.isAnswer = ABSENT.has(code);
+    this.isAnswer = NO_ADDRESS.has(code);
     this.isAboutName = isSilent || this.isAnswer || code === SERVER_FAILURE;
   }
 }
 
 /**
- * Queries each form of a host name until a form has addresses. It continues after a server failure, but not after
- * silence, as getaddrinfo does.
+ * Queries each form of a host name until one of them has addresses. Like getaddrinfo, it continues after a server
+ * failure, but not after a query without an answer.
  */
 async function ask(channel: Channel, host: string, conf: ResolvConf): Promise<string[]> {
   let failure = "ENOTFOUND";
@@ -229,7 +231,7 @@ async function ask(channel: Channel, host: string, conf: ResolvConf): Promise<st
     );
     if (ipv4.length + ipv6.length > 0) return alternate(ipv4, ipv6);
     const codes = answers.map((one) => (one.status === "rejected" ? codeOf(one.reason) : ""));
-    const worse = codes.find((code) => code !== "" && !ABSENT.has(code));
+    const worse = codes.find((code) => code !== "" && !NO_ADDRESS.has(code));
     failure = worse ?? failure;
     if (worse !== undefined && worse !== SERVER_FAILURE) break;
   }
@@ -240,7 +242,7 @@ function codeOf(reason: unknown): string {
   return reason instanceof Error && "code" in reason ? String(reason.code) : String(reason);
 }
 
-/** Alternates IPv4 and IPv6, so that an address of a family without a route is followed by one of the other family. */
+/** Alternates IPv4 and IPv6 addresses. So if one family has no route, the second address is of the other family. */
 function alternate(ipv4: readonly string[], ipv6: readonly string[]): string[] {
   const longer = Math.max(ipv4.length, ipv6.length);
   return Array.from({ length: longer }, (_, at) => [
@@ -249,7 +251,7 @@ function alternate(ipv4: readonly string[], ipv6: readonly string[]): string[] {
   ]).flat();
 }
 
-/** The settings of resolv.conf(5) that c-ares ignores in queries for one address family. */
+/** The settings of resolv.conf(5) that c-ares ignores in queries for a single address family. */
 export interface ResolvConf {
   readonly search: readonly string[];
   readonly ndots: number;
@@ -272,8 +274,8 @@ export function readResolvConf(text: string): ResolvConf {
 }
 
 /**
- * Lists the forms of a host name in the order in which they are tried. A name with fewer dots than `ndots` gets the
- * search domains first.
+ * Returns the forms of a host name in the order in which they are tried. If the name has fewer dots than `ndots`, the
+ * forms with search domains come first.
  */
 export function formsOf(host: string, { search, ndots }: ResolvConf): string[] {
   const dots = host.split(".").length - 1;
@@ -281,14 +283,16 @@ export function formsOf(host: string, { search, ndots }: ResolvConf): string[] {
   return dots >= ndots ? [host, ...longer] : [...longer, host];
 }
 
-/** The addresses of the hosts file, of which no name server was asked. */
+/** The address lists that come from the hosts file and not from DNS. */
 const FROM_HOSTS_FILE = new WeakSet<readonly string[]>();
 
-/** Whether a look-up found these addresses in the hosts file, so that they say nothing about DNS. */
+/**
+ * Returns whether a look-up found these addresses in the hosts file, in which case they give no information about DNS.
+ */
 export const isFromHostsFile = (addresses: readonly string[]): boolean =>
   FROM_HOSTS_FILE.has(addresses);
 
-/** Reads the addresses of each host name from all lines of hosts(5) that contain it. */
+/** Returns the addresses of each host name, collected from all lines of hosts(5) that contain the name. */
 export function readHosts(text: string): ReadonlyMap<string, readonly string[]> {
   const hosts = new Map<string, string[]>();
   for (const line of text.split("\n")) {
@@ -303,7 +307,7 @@ export function readHosts(text: string): ReadonlyMap<string, readonly string[]> 
 }
 
 /**
- * Returns a function that reads `file` again when it has changed, as getaddrinfo does. An unreadable file counts as
+ * Returns a function that reads `file` again whenever it has changed, as getaddrinfo does. An unreadable file counts as
  * empty.
  */
 function whenChanged<T>(file: string, read: (text: string) => T): () => T {
@@ -326,10 +330,16 @@ function textOf(file: string): string {
   }
 }
 
-/** Resolves the texts of a name's TXT records, of up to 255 bytes; empty if there is none or DNS does not answer. */
+/**
+ * Returns the texts of a name's TXT records, each of at most 255 bytes. Returns an empty list if there is none or DNS
+ * does not answer.
+ */
 export type TxtLookup = (name: string) => Promise<readonly string[]>;
 
-/** Creates a look-up of TXT records that takes at most `ANSWER_MS`; without `servers` it asks those of the system. */
+/**
+ * Creates a look-up of TXT records that takes at most `ANSWER_MS`. Without `servers` it queries the name servers of the
+ * system.
+ */
 export const txtLookup =
   (servers?: readonly string[]): TxtLookup =>
   async (name) => {
@@ -347,7 +357,7 @@ export const txtLookup =
 
 export const systemTxt = txtLookup();
 
-const system = new NameResolver();
+const systemResolver = new NameResolver();
 
-/** Looks host names up with the resolver that the whole process shares. */
-export const systemLookup: Lookup = system.lookup;
+/** Resolves host names with one resolver that the whole process shares. */
+export const systemLookup: Lookup = systemResolver.lookup;

@@ -1,13 +1,13 @@
 import { isIP } from "node:net";
 
-/** Returns the /64 of an IPv6 address, which is one LAN with 2^64 addresses, or the IPv4 address itself. */
+/** Returns the /64 of an IPv6 address, which is usually one local network, or the IPv4 address itself. */
 export function networkOf(address: string): string {
   return networksOf(address).at(-1) ?? address;
 }
 
 /**
- * Lists the networks of an address, widest first. An IPv6 address has the /48 that a site gets at most, the /56 that a
- * residential line usually gets, and the /64. An IPv4 address stands for itself.
+ * Returns the networks of an address, largest first. For an IPv6 address these are the /48, the largest that a site
+ * gets, the /56 that a residential line usually gets, and the /64. An IPv4 address is returned alone.
  */
 export function networksOf(address: string): readonly string[] {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
@@ -30,13 +30,14 @@ function firstGroups(address: string): string[] {
   return groups.slice(0, 4).map((group) => group.replace(/^0+(?=.)/, ""));
 }
 
-const UNROUTED = /^E(?:NET|HOST)(?:UNREACH|DOWN)$|^EAFNOSUPPORT$|^EADDRNOTAVAIL$/;
-/** The discard port (RFC 863). No packet is sent to it. */
+const UNROUTED_CODE = /^E(?:NET|HOST)(?:UNREACH|DOWN)$|^EAFNOSUPPORT$|^EADDRNOTAVAIL$/;
+/** The port of the discard protocol (RFC 863). No packet is sent to it. */
 const DISCARD_PORT = 9;
 
 /**
- * Whether this machine has a route to the address. Bun 1.4.4 reports a missing route as ECONNREFUSED, like a refusal by
- * the receiver. Connecting a UDP socket looks up the route and sends nothing.
+ * Returns whether this machine has a route to the address. It connects a UDP socket, which looks up the route and sends
+ * nothing. A TCP connection does not tell: Bun 1.4.4 reports a missing route as ECONNREFUSED, like a refusal by the
+ * receiver.
  */
 export async function hasRoute(address: string): Promise<boolean> {
   try {
@@ -44,6 +45,6 @@ export async function hasRoute(address: string): Promise<boolean> {
     (await Bun.udpSocket({ connect })).close();
     return true;
   } catch (error) {
-    return !UNROUTED.test(String(error instanceof Error && "code" in error && error.code));
+    return !UNROUTED_CODE.test(String(error instanceof Error && "code" in error && error.code));
   }
 }

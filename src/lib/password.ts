@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { availableParallelism } from "node:os";
 
-import { argon2, ARGON2ID_PREFIX } from "./argon2.ts";
+import { argon2, ARGON2ID_PREFIX } from "./foreign-hashes.ts";
 import { FairQueue, type Load, type Trust } from "./fair-queue.ts";
 import { verifyHash } from "./foreign-hashes.ts";
 import { networkOf, networksOf } from "./network.ts";
@@ -9,27 +9,30 @@ import { Problem } from "./problem.ts";
 
 const SALT_AND_DIGEST_BYTES = 32;
 
-/** The number of requests that may wait for a hash (contract 4.17); a further request is rejected. */
+/** Maximum number of requests that wait for a hash (contract 4.17); further requests are rejected. */
 const WAITING_LIMIT = 512;
 const RETRY_AFTER_S = 5;
-/** Time in ms for which a wrong password makes its network suspect, and the number of such networks (contract 3.7). */
+/**
+ * Time in ms for which a wrong password makes its network suspect, and the maximum number of suspect networks (contract
+ * 3.7).
+ */
 const SUSPECT_FOR_MS = 15 * 60_000;
-const SUSPECTS = 10_000;
-/** Replaces the client's address for internal work, which has no client. */
+const MAX_SUSPECTS = 10_000;
+/** Stands for the client's address in internal work, which has no client. */
 const NO_ADDRESS = "";
 
 export interface Passwords {
   /**
-   * Hashes a password in NFC, because keyboards send one character in several ways (RFC 8265). `from` is the client's address; absent for internal work. Throws `overloaded` if too many
-   * requests wait already, as `verify` does.
+   * Hashes the NFC form of a password, because keyboards send the same character in several forms (RFC 8265). `from` is
+   * the client's address; it is absent for internal work. Throws `overloaded` if too many requests wait already.
    */
   hash(password: string, from?: string): Promise<string>;
   /**
-   * Verifies a password as it was typed and, if that fails, in NFC: the hash may be of an earlier version or of another
-   * product, which hashed what was typed. Always runs the same verifications for the same text, so that its duration
-   * tells nothing. Without a hash (`null`) it
-   * uses a hash that no password matches. An imported hash takes its own time (contract 4.7). `isTrusted` puts the
-   * request before those of strangers (contract 3.7).
+   * Verifies a password as it was typed and, if that fails, in NFC form, because earlier versions and other products
+   * hashed the typed form. If `hash` is null, it verifies against a hash that no password matches. Its duration
+   * therefore does not reveal whether a user has a hash; only an imported hash takes another time (contract 4.7).
+   * `isTrusted` gives the request priority over requests of unknown clients (contract 3.7). Throws `overloaded` if too
+   * many requests wait already.
    */
   verify(
     password: string,
@@ -37,15 +40,15 @@ export interface Passwords {
     from?: string,
     isTrusted?: boolean,
   ): Promise<boolean>;
-  /** Whether requests wait, so that it matters which of them are trusted. */
+  /** Whether requests wait, so that `isTrusted` has an effect. */
   readonly isBusy: boolean;
-  /** Whether the hash was made with other parameters than the current ones. */
+  /** Returns whether the hash was computed with other parameters than the current ones. */
   needsRehash(hash: string): boolean;
 }
 
 /**
- * Creates the password hasher. `running` and `waiting` limit the load: one hash takes 19 MiB and about 30 ms of a
- * core.
+ * Creates the password hasher. `running` and `waiting` limit the load: one hash takes 19 MiB of memory and about 30 ms
+ * of CPU time.
  */
 export function createPasswords(
   limits: { running?: number; waiting?: number; suspectForMs?: number } = {},
@@ -59,7 +62,7 @@ export function createPasswords(
       new Problem("overloaded", { headers: { "Retry-After": String(RETRY_AFTER_S) } }),
   });
   const suspects = new Suspects(limits.suspectForMs ?? SUSPECT_FOR_MS);
-  const unmatchable = `${ARGON2ID_PREFIX}${randomPart()}$${randomPart()}`;
+  const unmatchableHash = `${ARGON2ID_PREFIX}${randomPart()}$${randomPart()}`;
   return {
     load: () => queue.load,
     hash: (password, from = NO_ADDRESS) =>
@@ -68,7 +71,7 @@ export function createPasswords(
       const tries = new Set([password, normalPassword(password)]);
       const task = async () => {
         for (const one of tries)
-          if (await verifyHash(one, hash ?? unmatchable)) return hash !== null;
+          if (await verifyHash(one, hash ?? unmatchableHash)) return hash !== null;
         return false;
       };
       const trust = isTrusted ? "trusted" : suspects.trustIn(from);
@@ -83,12 +86,12 @@ export function createPasswords(
   };
 }
 
-/** Returns the form in which a new password is judged and hashed. */
+/** Returns the form of a new password that is validated and hashed. */
 export const normalPassword = (typed: string): string => typed.normalize("NFC");
 
 /**
- * Lists the networks among which turns go round, widest first. An IPv4 address has its /24, the smallest block that is
- * routed on the internet, so that somebody who rents a block counts once.
+ * Returns the networks between which requests take turns, largest first. For an IPv4 address the list begins with its
+ * /24, the smallest block that is routed on the Internet, so that a client who rents a whole block counts once.
  */
 function turnsOf(address: string): readonly string[] {
   const networks = networksOf(address);
@@ -96,10 +99,10 @@ function turnsOf(address: string): readonly string[] {
   return block === undefined ? networks : [`${block}.0/24`, ...networks];
 }
 
-/** Networks from which a wrong password came lately. */
+/** Networks that recently sent a wrong password. */
 class Suspects {
   readonly #forMs: number;
-  /** The networks with the end of the suspicion, the oldest first. */
+  /** The time at which each network stops being suspect; oldest first. */
   readonly #ends = new Map<string, number>();
 
   constructor(forMs: number) {
@@ -116,14 +119,15 @@ class Suspects {
     this.#ends.delete(network);
     this.#ends.set(network, performance.now() + this.#forMs);
     const [oldest] = this.#ends.keys();
-    if (this.#ends.size > SUSPECTS && oldest !== undefined) this.#ends.delete(oldest);
+    if (this.#ends.size > MAX_SUSPECTS && oldest !== undefined) this.#ends.delete(oldest);
   }
 }
 
 /**
- * Leaves one thread free. WebCrypto, which verifies bearer tokens, shares Bun's thread pool with argon2id, and behind
- * a full pool a verification of 0.05 ms took 18 ms. A pool of two threads still runs two hashes, because the second
- * one is reserved for another network: the pool is full only while two networks hash at once.
+ * Returns the number of hashes that run at the same time, which leaves one thread free. WebCrypto, which verifies
+ * bearer tokens, shares Bun's thread pool with argon2id; behind a full pool, a verification of 0.05 ms took 18 ms. A
+ * pool of two threads still runs two hashes. The second one is reserved for another network, so the pool is full only
+ * while two networks hash at once.
  */
 function defaultRunning(): number {
   return Math.max(2, availableParallelism() - 1);

@@ -2,28 +2,27 @@ import { fromMs, type Clock } from "./clock.ts";
 import { errorFields, type Log } from "./log.ts";
 
 /**
- * The largest difference in milliseconds between the clocks of this machine and of PostgreSQL that is ignored. Beyond
- * it the process logs `clock.skewed` and removes no old data.
+ * Largest difference in ms between the clocks of this machine and of PostgreSQL that is tolerated. If it is larger, the
+ * process logs `clock.skewed` and deletes no old data.
  */
 export const MAX_SKEW_MS = 5_000;
 /**
- * The interval in milliseconds at which PostgreSQL's time is read. A step of PostgreSQL's clock goes unnoticed for at
- * most this long.
+ * Interval in ms at which PostgreSQL's time is read. A step of PostgreSQL's clock is noticed after at most this time.
  */
 export const LOOK_MS = 5_000;
-/** Instants are whole milliseconds, so the offsets of two equal readings may differ by this much. */
+/** Instants are rounded to whole ms, so the offsets of two equal readings may differ by this much. */
 const ROUNDING_MS = 1;
 
 interface Source {
   readonly log: Log;
-  /** Reads Postgres' current time (db/server.ts). */
+  /** Reads the current time of PostgreSQL (db/server.ts). */
   readonly ask: () => Promise<Date>;
 }
 
 /**
- * Postgres' clock as seen by one process: the last time that Postgres reported, advanced by a monotonic clock. All
- * processes share one time even if the clocks of their machines are wrong or set. The clock is never ahead of
- * Postgres. Before the first reading it shows the machine's time.
+ * PostgreSQL's clock as one process sees it: the last time that PostgreSQL reported, advanced by a monotonic clock. So
+ * all processes share one time, even if the clocks of their machines are wrong or are adjusted. The clock is never
+ * ahead of PostgreSQL. Before the first reading it returns the machine's time.
  */
 export class PostgresClock implements Clock {
   readonly #machine: Clock;
@@ -33,15 +32,15 @@ export class PostgresClock implements Clock {
   #isSkewed = false;
 
   /**
-   * Uses the monotonic time of `machine` and compares its wall time. Without a source, the time comes only from
-   * `heard`.
+   * Uses the monotonic time of `machine`, and its wall time for the skew. Without a source, readings come only from
+   * calls of `heard`.
    */
   constructor(machine: Clock, source?: Source) {
     this.#machine = machine;
     this.#source = source;
   }
 
-  /** Reads Postgres' time once before the clock is used. Rejects if Postgres does not answer. */
+  /** Creates the clock after a first reading of PostgreSQL's time. Rejects if PostgreSQL does not answer. */
   static async open({ machine, ...source }: Source & { machine: Clock }): Promise<PostgresClock> {
     const clock = new PostgresClock(machine, source);
     await clock.look();
@@ -66,21 +65,22 @@ export class PostgresClock implements Clock {
     return this.#machine.now().getTime();
   }
 
-  /** The milliseconds by which this machine's clock is ahead of PostgreSQL; negative if it is behind. */
+  /** Time in ms by which this machine's clock is ahead of PostgreSQL's; negative if it is behind. */
   get skewMs(): number {
     return Math.round(this.ownMs() - this.now().getTime());
   }
 
-  /** Whether the machine and Postgres agree on the time. Old data may be removed only while they do. */
+  /** Whether the clocks of the machine and of PostgreSQL agree. Old data may be deleted only while they do. */
   get agrees(): boolean {
     return Math.abs(this.skewMs) <= MAX_SKEW_MS;
   }
 
-  /** Takes a reading of Postgres' time. `askedMs` is the monotonic time at which the query was sent. */
+  /** Uses a reading of PostgreSQL's time. `askedMs` is the monotonic time at which the query was sent. */
   heard(at: Date, askedMs: number): void {
     const least = at.getTime() - this.monotonicMs();
     const most = at.getTime() - askedMs;
-    // A slow answer fixes the time only within a wide range, so the previous offset stays if it lies in that range.
+    // A slow answer determines the time only within a wide range. If the previous offset lies in that range, it is
+    // kept.
     const offset = this.#offsetMs;
     const fits = offset !== undefined && offset >= least - ROUNDING_MS && offset <= most;
     if (!fits) this.#offsetMs = least;
@@ -93,14 +93,17 @@ export class PostgresClock implements Clock {
     this.heard(await this.#source.ask(), askedMs);
   }
 
-  /** Reads Postgres' time at intervals until the signal aborts. While Postgres is unreachable, the clock runs on. */
+  /**
+   * Reads PostgreSQL's time periodically until the signal aborts. While PostgreSQL is unreachable, the clock continues
+   * from the last reading.
+   */
   async follow(stop: AbortSignal): Promise<void> {
     while (!stop.aborted) {
       await this.sleep(LOOK_MS, stop);
       try {
         if (!stop.aborted) await this.look();
       } catch (error) {
-        this.#source?.log.debug("clock.unread", errorFields(error));
+        this.#source?.log.debug("clock.read_failed", errorFields(error));
       }
     }
   }

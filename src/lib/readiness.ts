@@ -2,18 +2,21 @@ import type { Clock } from "./clock.ts";
 import { errorFields, type Log } from "./log.ts";
 
 export interface Readiness {
-  /** The readiness as a whole. `degraded`: the process serves requests, but a dispensable check has failed. */
+  /**
+   * The readiness as a whole. `degraded` means that the process serves requests although a dispensable check has
+   * failed.
+   */
   readonly status: "ok" | "degraded" | "unavailable" | "draining";
   /** Results by the name of the check; empty while the process drains, because no check runs then. */
   readonly checks: Readonly<Record<string, "ok" | "failed">>;
   /**
-   * The milliseconds by which this machine's clock is ahead of PostgreSQL. They have no effect on readiness; absent
-   * if not measured.
+   * Time in ms by which this machine's clock is ahead of PostgreSQL's; absent if it is not measured. It does not affect
+   * the readiness.
    */
   readonly clockSkewMs?: number | undefined;
 }
 
-/** Checks by name; each rejects while its subject, such as PostgreSQL, Redis or a key, fails. */
+/** Checks by name. A check rejects while its subject, such as PostgreSQL, Redis or a key, does not work. */
 export type Checks = Readonly<Record<string, () => Promise<unknown>>>;
 
 interface ReadinessDeps {
@@ -25,13 +28,17 @@ interface ReadinessDeps {
   readonly isDraining?: () => boolean;
 }
 
-/** The checks that a process can do without. Redis only carries hints, and its loss must not stop a request. */
-const DISPENSABLE: ReadonlySet<string> = new Set(["redis"]);
-/** A check that takes longer than this number of milliseconds counts as failed. */
+/**
+ * The checks whose failure does not make the process unavailable. Redis only carries hints, so requests work without
+ * it.
+ */
+const DISPENSABLE_CHECKS: ReadonlySet<string> = new Set(["redis"]);
+/** Time in ms after which a running check counts as failed. */
 const TIMEOUT_MS = 2_000;
 /**
- * The shorter time limit in milliseconds of a dispensable check. A Redis that hangs must not use up the time that a
- * proxy allows for the whole response: `deploy/Caddyfile` allows 2 s and would take the process out of service.
+ * Time limit in ms of a dispensable check, shorter than `TIMEOUT_MS`. If Redis hangs, the whole response must still
+ * arrive within the time that a proxy allows: `deploy/Caddyfile` allows 2 s and would otherwise take the process out of
+ * service.
  */
 const DISPENSABLE_TIMEOUT_MS = 500;
 
@@ -51,10 +58,10 @@ export async function readinessOf(deps: ReadinessDeps): Promise<Readiness> {
 function statusOf(checks: Readiness["checks"]): Readiness["status"] {
   const failed = Object.keys(checks).filter((name) => checks[name] === "failed");
   if (failed.length === 0) return "ok";
-  return failed.every((name) => DISPENSABLE.has(name)) ? "degraded" : "unavailable";
+  return failed.every((name) => DISPENSABLE_CHECKS.has(name)) ? "degraded" : "unavailable";
 }
 
-/** Converts the readiness into status and body of `/readyz`. */
+/** Converts the readiness into the status and the body of a `/readyz` response. */
 export function showReadiness({ status, checks, clockSkewMs }: Readiness) {
   const body = { status, checks, clock_skew_ms: clockSkewMs };
   return { status: status === "ok" || status === "degraded" ? 200 : 503, body };
@@ -72,7 +79,7 @@ async function resultOf(
       return false;
     },
   );
-  const timeoutMs = DISPENSABLE.has(name) ? DISPENSABLE_TIMEOUT_MS : TIMEOUT_MS;
+  const timeoutMs = DISPENSABLE_CHECKS.has(name) ? DISPENSABLE_TIMEOUT_MS : TIMEOUT_MS;
   const late = clock.sleep(timeoutMs).then(() => false);
   return (await Promise.race([passed, late])) ? "ok" : "failed";
 }

@@ -3,26 +3,23 @@ import { Redis } from "ioredis";
 import { errorFields, type Log } from "./log.ts";
 import { type RedisSettings, sentinelOptions, serverOptions } from "./settings-reader.ts";
 
-/**
- * A Redis command that takes longer than this number of milliseconds fails. Redis only carries hints, so no caller
- * needs to wait for it.
- */
+/** Time in ms after which a Redis command fails. Redis only carries hints, so no caller needs to wait longer. */
 const COMMAND_TIMEOUT_MS = 1_000;
 const CONNECT_TIMEOUT_MS = 2_000;
-/** A connection that is silent for this number of milliseconds after a command was sent is closed and opened again. */
+/** Time in ms without an answer after which a connection is closed and opened again. */
 const SILENCE_MS = 2_000;
 /**
- * The interval in milliseconds of a PING on every connection, because an idle or subscribed connection may be
- * half-open without notice.
+ * Interval in ms of a PING on every connection. Without it, a broken connection would not be noticed while it is idle
+ * or only receives messages of channels.
  */
 const PING_MS = 1_000;
 const RECONNECT_MAX_MS = 2_000;
-/** The shortest time in milliseconds between two reconnects because of a read-only server. */
+/** Minimum time in ms between two reconnects because of a read-only server. */
 const READ_ONLY_MS = 1_000;
 
 /**
- * Opens a Redis connection that reconnects automatically. Its commands fail fast while Redis is unreachable. Redis
- * may be unreachable at the start too: a process that starts during an outage works like one that was started before.
+ * Opens a Redis connection that reconnects automatically. Its commands fail fast while Redis is unreachable. Redis may
+ * be unreachable at the start, too: the connection is then established later.
  */
 export function openRedis(url: string, log: Log): Redis {
   const sentinels = sentinelOptions(url);
@@ -53,9 +50,10 @@ export async function connectRedis(url: string, log: Log): Promise<Redis> {
   return redis;
 }
 
-/** Opens a second connection to the same Redis, for subscriptions. It is closed together with the first one. */
+/** Opens a second connection to the same Redis, for subscribing to channels. It closes together with the first one. */
 export function openListener(redis: Redis): Redis {
-  // The subscriber subscribes again on every new connection, so ioredis must not restore subscriptions or commands.
+  // ioredis must not subscribe to channels or send commands again, because the caller subscribes on every new
+  // connection.
   const listener = redis.duplicate({
     autoResubscribe: false,
     autoResendUnfulfilledCommands: false,
@@ -82,8 +80,8 @@ function options(): RedisSettings {
 }
 
 /**
- * Reconnects after a READONLY error. A server that became a replica cannot be written to; its name, or the Sentinels,
- * may lead to the new primary.
+ * Makes ioredis reconnect after a READONLY error. The server has become a replica; its host name, or the Sentinels, may
+ * lead to the new primary.
  */
 function readOnlyOptions(): Pick<RedisSettings, "reconnectOnError"> {
   let lastMs = Number.NEGATIVE_INFINITY;

@@ -4,11 +4,12 @@ import type { RedisOptions } from "ioredis";
 
 import { readCertificates } from "./certificates.ts";
 import { parseNetworks } from "./egress.ts";
+import { fieldsOf } from "./fields.ts";
 import { commandLine } from "../../db/executable.ts";
 
 export type Env = Readonly<Record<string, string | undefined>>;
 
-/** The name and address that mails are sent from. */
+/** The name and address from which mails are sent. */
 export interface Mailbox {
   readonly name: string;
   readonly address: string;
@@ -16,13 +17,12 @@ export interface Mailbox {
 
 const MASTER_KEY_BYTES = 32;
 /**
- * The setup script writes the value to the file that the `_FILE` setting names, so the error about a missing value
- * can name this remedy.
+ * The setting for which a missing file has a remedy: the setup script creates the file that `MASTER_KEY_FILE` names.
  */
 const WRITTEN_BY_SETUP = "MASTER_KEY";
 
 /**
- * Reads settings. Each method returns a usable value even for an invalid setting and records the error, so that one
+ * Reads settings. Each method returns a usable value even if the setting is invalid, and records the error, so that one
  * start reports all errors.
  */
 export class SettingsReader {
@@ -43,7 +43,7 @@ export class SettingsReader {
 
   /**
    * Reads a setting with `parse`. Returns undefined if the setting is absent or invalid. `parse` throws with a reason
-   * that may be shown to anyone.
+   * that contains no secret.
    */
   parsed<T>(name: string, parse: (text: string) => T): T | undefined {
     const text = this.#get(name);
@@ -98,7 +98,7 @@ export class SettingsReader {
     return items.filter((item) => item !== "");
   }
 
-  /** Reads addresses that a browser may be redirected to. The error lists the invalid ones. */
+  /** Reads URLs to which a browser may be redirected. The error lists the invalid ones. */
   returnAddresses(name: string): string[] {
     const items = this.list(name);
     const bad = items.filter((item) => !isReturnAddress(item));
@@ -110,7 +110,7 @@ export class SettingsReader {
     return items;
   }
 
-  /** Reads origins as browsers send them. The error lists the invalid ones. */
+  /** Reads origins in the form in which browsers send them. The error lists the invalid ones. */
   origins(name: string): string[] {
     const items = this.list(name);
     const bad = items.filter((item) => !URL.canParse(item) || new URL(item).origin !== item);
@@ -118,7 +118,7 @@ export class SettingsReader {
     return items;
   }
 
-  /** Reads networks in CIDR form. The error lists the invalid ones, which are left out. */
+  /** Reads networks in CIDR form. The error lists the invalid ones, which are omitted from the result. */
   networks(name: string): string[] {
     const items = this.list(name);
     const bad = items.filter((item) => !isNetwork(item));
@@ -127,7 +127,9 @@ export class SettingsReader {
     return items.filter((item) => !bad.includes(item));
   }
 
-  /** Reads a URL. `plain` converts a value that is more than a URL into a URL, for the check alone. */
+  /**
+   * Reads a URL. `plain` converts a value with additional syntax into a plain URL, which is used only for validation.
+   */
   url(
     name: string,
     protocols: readonly string[],
@@ -159,14 +161,14 @@ export class SettingsReader {
   /** Reads an address to listen on: a name, or an IP address with or without the brackets of IPv6. */
   host(name: string, fallback: string): string {
     const text = this.#get(name) ?? fallback;
-    // URL parsers read a name whose last label is a number as an IPv4 address, which must then be valid.
+    // The name must also be valid in a URL: URL parsers read a name whose last label is a number as an IPv4 address.
     const isName = /^[\w.-]+$/.test(text) && URL.canParse(`http://${text}`);
     if (isName || isIP(text.replace(/^\[(.*)\]$/, "$1")) !== 0) return text;
     this.#error(name, "must be an address of this machine, or a name of it");
     return fallback;
   }
 
-  /** Reads an origin; a default port may be written or left out. */
+  /** Reads an origin. A default port may be present or absent. */
   origin(name: string, fallback: string): string {
     const text = this.#get(name) ?? fallback;
     const url = URL.canParse(text) ? new URL(text) : undefined;
@@ -198,7 +200,9 @@ export class SettingsReader {
     }
   }
 
-  /** Records the first error of a setting. The message contains no values, because several settings are secrets. */
+  /**
+   * Records the first error of a setting. The message must not contain values, because several settings are secrets.
+   */
   #error(name: string, what: string): void {
     if (!this.errors.some((error) => error.startsWith(`${name} `)))
       this.errors.push(`${name} ${what}.`);
@@ -206,9 +210,9 @@ export class SettingsReader {
 }
 
 /**
- * Reads a setting from its variable, or from the file that `NAME_FILE` names, as container platforms provide secrets.
- * An empty value counts as absent, because compose files and shells leave a setting out that way. Throws with a reason
- * that continues a sentence after the name.
+ * Reads a setting from its variable, or from the file that `NAME_FILE` names, which is how container platforms provide
+ * secrets. An empty value counts as absent, because compose files and shells omit a setting in that way. Throws with a
+ * reason that completes a sentence beginning with the name.
  */
 export function settingOf(env: Env, name: string): string | undefined {
   const given = env[name]?.trim() || undefined;
@@ -218,7 +222,7 @@ export function settingOf(env: Env, name: string): string | undefined {
   try {
     return readFileSync(path, "utf8").trim() || undefined;
   } catch (error) {
-    const code = error instanceof Error ? Reflect.get(error, "code") : undefined;
+    const { code } = fieldsOf(error);
     const remedy =
       name === WRITTEN_BY_SETUP && code === "ENOENT"
         ? `: \`${commandLine("setup")}\` writes it, into a folder that is there`
@@ -233,7 +237,10 @@ function protocolOf(text: string): string | undefined {
   return URL.canParse(text) ? new URL(text).protocol : undefined;
 }
 
-/** Whether a URL has a scheme of the web, or a private-use scheme of an app, which contains a dot (RFC 8252, 7.1). */
+/**
+ * Returns whether a URL has a scheme of the web, or a private-use scheme of an app, which contains a dot (RFC 8252,
+ * 7.1).
+ */
 function isReturnAddress(text: string): boolean {
   if (/[\s\\#@]|\p{Cc}/u.test(text) || !URL.canParse(text)) return false;
   const { protocol } = new URL(text);
@@ -252,17 +259,17 @@ function isNetwork(text: string): boolean {
 export type RedisSettings = Omit<RedisOptions, "replyMapping">;
 
 const SENTINEL_PORT = 26_379;
-/** The time in milliseconds that a Sentinel may take. After it the next Sentinel is tried. */
+/** Time in ms after which a Sentinel that does not answer is skipped and the next one is tried. */
 const SENTINEL_TIMEOUT_MS = 1_000;
-/** The option of a Redis URL that names a file with certificate authorities, as redis-py names it. */
+/** The option of a Redis URL for a file with certificate authorities; redis-py uses the same name. */
 const CA_OPTION = "ssl_ca_certs";
 const OPTIONS = ["sentinel_username", "sentinel_password", CA_OPTION];
 
 /**
- * Checks a Redis URL. `redis://` or `rediss://` names one server.
- * `redis+sentinel://[user:password@]host[:port],…/master-name[/database]` names Sentinels, which know the current
- * primary; `rediss+sentinel://` uses TLS for both. The form is the one of redis-py's ecosystem. Throws with a reason
- * that may be shown to anyone.
+ * Checks a Redis URL. Throws with a reason that contains no secret. The forms are those of redis-py:
+ * - `redis://` or `rediss://` names one server.
+ * - `redis+sentinel://[user:password@]host[:port],…/master-name[/database]` names Sentinels, which know the current
+ *   primary; `rediss+sentinel://` uses TLS for both.
  */
 export function checkRedisUrl(text: string): void {
   if (/^redis[s+-]*cluster:/.test(text))
@@ -278,8 +285,8 @@ export function checkRedisUrl(text: string): void {
 }
 
 /**
- * Takes the file of certificate authorities out of the URL of one server. Without it, `rediss://` trusts those of the
- * system. Throws with a reason that may be shown to anyone.
+ * Removes the option with the file of certificate authorities from the URL of one server and reads the file. Without
+ * the option, `rediss://` trusts the authorities of the system. Throws with a reason that contains no secret.
  */
 export function serverOptions(text: string, options: RedisSettings): [string, RedisSettings] {
   const url = URL.parse(text);
@@ -301,7 +308,7 @@ function tlsWith(path: string | null, isTls: boolean): { ca?: string[] } {
   }
 }
 
-/** Parses a URL that names Sentinels; undefined for the URL of one server. */
+/** Parses a URL that names Sentinels. Returns undefined for the URL of one server. */
 export function sentinelOptions(text: string): RedisSettings | undefined {
   const [, tls, user, hosts = "", path = "", query] =
     /^redis(s?)\+sentinel:\/\/(?:([^@/?]*)@)?([^/?]+)(?:\/([^?]*))?(?:\?(.*))?$/.exec(text) ?? [];

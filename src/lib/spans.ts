@@ -4,13 +4,13 @@ import type { Attributes, Link } from "@opentelemetry/api";
 import type { Clock } from "./clock.ts";
 import { VERSION } from "./version.ts";
 
-/** One timed unit of work for an event, in the sense of OpenTelemetry. */
+/** One timed unit of work for an event, as OpenTelemetry defines it. */
 interface Span {
   readonly eventId: string;
   readonly name: string;
   /**
-   * The kind of work. root: the request that brought the event; client: an outgoing request; absent: work inside the
-   * process.
+   * The kind of work: `root` is the request that reported the event, `client` is an outgoing request. Absent for work
+   * inside of the process.
    */
   readonly kind?: "root" | "client";
   readonly attributes?: Attributes;
@@ -26,12 +26,12 @@ export interface Spans {
   close(): Promise<void>;
 }
 
-/** The longest wait for the collector, in milliseconds, when the process ends. */
+/** Maximum time in ms that the ending process waits for the collector. */
 const CLOSE_MS = 1_000;
 
 /**
- * Loads the OpenTelemetry SDK, dynamically so that a process without tracing does not pay for it. Sampling depends on
- * the trace id alone, so that all processes trace the same events.
+ * Loads the OpenTelemetry SDK dynamically, so that a process without tracing does not spend memory and time on it.
+ * Sampling depends only on the trace id, so that all processes trace the same events.
  */
 export async function openSpans(
   { url, share }: { readonly url: string; readonly share: number },
@@ -113,13 +113,14 @@ const SPAN_DIGITS = 16;
 
 interface TraceIds {
   readonly traceId: string;
-  /** Id of the span of the request that brought the event; the parent of all others. */
+  /** Id of the span of the request that reported the event; the parent of all other spans. */
   readonly rootId: string;
 }
 
 /**
- * Derives the trace of an event from its id. A ULID has the 128 bits of a trace id, so every process that knows the
- * event knows its trace, and nothing is stored for it. Returns undefined for an id that is no ULID.
+ * Derives the trace ids of an event from its id. A ULID has the same 128 bits as a trace id, so every process that
+ * knows the event id also knows its trace, and nothing needs to be stored. Returns undefined for an id that is not a
+ * ULID.
  */
 export function traceIdsOf(eventId: string): TraceIds | undefined {
   if (!ULID.test(eventId)) return undefined;
@@ -127,7 +128,7 @@ export function traceIdsOf(eventId: string): TraceIds | undefined {
   for (const digit of eventId) bits = (bits << 5n) | BigInt(DIGITS.indexOf(digit));
   const traceId = bits.toString(16).padStart(TRACE_DIGITS, "0");
   const rootId = traceId.slice(TRACE_DIGITS - SPAN_DIGITS);
-  // OpenTelemetry does not allow an id of zeros alone.
+  // An id that consists only of zeros is refused, because OpenTelemetry does not allow it.
   return /[^0]/.test(rootId) ? { traceId, rootId } : undefined;
 }
 

@@ -10,8 +10,8 @@ export interface Credentials {
 }
 
 /**
- * Reads a client's credentials from the body or from HTTP Basic. Credentials in both places are `invalid_request`;
- * missing or malformed credentials are `invalid_client` (contract 5).
+ * Reads a client's credentials from the body or from HTTP Basic. Throws `invalid_request` for credentials in both
+ * places, and `invalid_client` for missing or malformed credentials (contract 5).
  */
 export function readCredentials(headers: Headers, form: Params): Credentials {
   const authorization = headers.get("authorization");
@@ -23,7 +23,10 @@ export function readCredentials(headers: Headers, form: Params): Credentials {
   }
   const basic = readBasic(authorization);
   if (secret !== undefined)
-    throw new OAuthError("invalid_request", "The client authenticates in two ways at once.");
+    throw new OAuthError(
+      "invalid_request",
+      "The request authenticates the client in two ways; use only one.",
+    );
   if (clientId !== undefined && clientId !== basic.clientId)
     throw new OAuthError("invalid_request", "client_id differs from that of the Basic header.");
   return basic;

@@ -9,8 +9,8 @@ interface Redemption {
 }
 
 /**
- * Decision on the redemption of an authorization code. `replayed` means that another party has a copy of the code, so
- * the sign-in that the code started must end (RFC 6749, 4.1.2).
+ * Decision on the redemption of an authorization code. `replayed` means that the code was redeemed before. Another
+ * party may have a copy of it, so the sign-in that the code started must end (RFC 6749, 4.1.2).
  */
 type RedemptionDecision = "redeem" | "refused" | "replayed";
 
@@ -19,13 +19,13 @@ export function decideRedemption(
   shown: Redemption,
   now: Date,
 ): RedemptionDecision {
-  // The client is compared before `replayed` is returned: another client that has seen the code must not be able to
-  // end the sign-in.
+  // The client is compared before `replayed` is returned, so that another client that has seen the code cannot end the
+  // sign-in.
   if (code.state === "consent" || code.clientId !== shown.clientId) return "refused";
   if (code.state === "redeemed") return "replayed";
   if (code.expiresAt <= now || code.redirectUri !== shown.redirectUri) return "refused";
-  // A PKCE verifier without a stored challenge is rejected too, because an attacker may have removed the challenge
-  // from the request (RFC 9700, 2.1.1).
+  // A PKCE verifier is rejected if no challenge is stored, because an attacker may have removed the challenge from the
+  // authorization request (RFC 9700, 2.1.1).
   return (code.codeChallenge ?? undefined) === shown.challenge ? "redeem" : "refused";
 }
 
@@ -43,9 +43,9 @@ export function decideScope(
 }
 
 /**
- * Returns whether a sign-in at the authorize page needs the user's consent. A first-party client is part of the service if it
- * proves its identity: by its secret, or because the answer goes to an https site. An app on a device that claims a loopback
- * address or a scheme of its own does not, so the user is asked (RFC 8252, 8.6).
+ * Returns whether a sign-in at the authorize page needs the user's consent. A first-party client needs no consent if it
+ * proves its identity with a secret or with an https redirect URI. An app on a device with a loopback address or a
+ * private-use scheme cannot prove its identity, so the user is asked (RFC 8252, 8.6).
  */
 export function needsConsent(
   { firstParty, confidential }: Pick<OAuthClient, "firstParty" | "confidential">,

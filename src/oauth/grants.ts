@@ -23,8 +23,8 @@ export type TokenRequest =
     };
 
 /**
- * Reads a request to the token endpoint. It runs the first two checks in the order of contract 5.1: the grant type,
- * then the parameters.
+ * Reads a request to the token endpoint. Checks the grant type and then the parameters, which are the first two checks
+ * of contract 5.1.
  */
 export function readTokenRequest(form: Params): TokenRequest {
   const grant = form.one("grant_type");
@@ -45,7 +45,7 @@ export function readTokenRequest(form: Params): TokenRequest {
   return { grant, email, password, scopes: readScopes(scope) };
 }
 
-const KNOWN: ReadonlySet<string> = new Set(SCOPES);
+const KNOWN_SCOPES: ReadonlySet<string> = new Set(SCOPES);
 
 /**
  * Reads a list of scopes separated by single spaces (RFC 6749, 3.3). Returns undefined if no scope is requested, and
@@ -54,6 +54,6 @@ const KNOWN: ReadonlySet<string> = new Set(SCOPES);
 export function readScopes(text: string | undefined): string[] | undefined {
   if (text === undefined) return undefined;
   const scopes = [...new Set(text.split(" "))];
-  if (scopes.every((scope) => KNOWN.has(scope))) return scopes;
-  throw new OAuthError("invalid_scope", "A scope that was asked for does not exist.");
+  if (scopes.every((scope) => KNOWN_SCOPES.has(scope))) return scopes;
+  throw new OAuthError("invalid_scope", "A requested scope does not exist.");
 }

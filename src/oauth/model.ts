@@ -12,10 +12,10 @@ export const DEFAULT_GRANTS: readonly (typeof GRANT_TYPES)[number][] = [
   "refresh_token",
 ];
 
-/** A client. Its `secretHash` is null if and only if the client is public. */
+/** An OAuth client. Its `secretHash` is null if and only if the client is public. */
 export type OAuthClient = typeof oauthClients.$inferSelect;
 
-/** A row of the table `authorization_codes`; the schema explains the states. */
+/** A row of the table `authorization_codes`. The comment of the table in db/schema/tokens.ts explains its states. */
 export type AuthorizationCode = Omit<typeof authorizationCodes.$inferSelect, "redeemedAt">;
 
 /** The success response of the token endpoint (RFC 6749, 5.1). */
@@ -28,7 +28,8 @@ export interface TokenAnswer {
 }
 
 /**
- * The form of a client id. New clients get UUIDs; an imported one keeps its id, of characters that a URL need not encode.
+ * The pattern of a client id. New clients get UUIDs. An imported client keeps its id, which must consist of characters
+ * that a URL does not encode.
  */
 export const CLIENT_ID_PATTERN = "^[A-Za-z0-9._~-]{1,100}$";
 

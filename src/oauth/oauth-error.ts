@@ -3,7 +3,7 @@ import { HttpError, Problem } from "../lib/problem.ts";
 import { failurePage } from "./pages/page.ts";
 
 /** OAuth error codes of RFC 6749, 5.2 and 4.1.2.1, and of RFC 9101, each with its HTTP status at the token endpoint. */
-const STATUSES = {
+const STATUS_OF_CODE = {
   invalid_request: 400,
   invalid_client: 401,
   invalid_grant: 400,
@@ -18,7 +18,7 @@ const STATUSES = {
   temporarily_unavailable: 503,
 } as const;
 
-export type OAuthErrorCode = keyof typeof STATUSES;
+export type OAuthErrorCode = keyof typeof STATUS_OF_CODE;
 
 /** An error of a route below `/oauth`, with an error code of RFC 6749. */
 export class OAuthError extends HttpError {
@@ -29,7 +29,7 @@ export class OAuthError extends HttpError {
     code: OAuthErrorCode,
     description: string,
     {
-      status = STATUSES[code],
+      status = STATUS_OF_CODE[code],
       headers = {},
     }: { status?: number; headers?: OAuthError["headers"] } = {},
   ) {
@@ -44,18 +44,22 @@ function oauthErrorOf(error: HttpError): OAuthError {
   const { status, message, headers } = error;
   const detail = { status, headers };
   const isUnknown = error instanceof Problem && error.code === "outcome_unknown";
-  // `temporarily_unavailable` invites the client to repeat the request.
+  // If the server does not know whether the request took effect, it must not send `temporarily_unavailable`, which
+  // invites the client to repeat the request.
   if (isUnknown) return new OAuthError("server_error", message, detail);
   if (status === 429 || status === 503)
     return new OAuthError("temporarily_unavailable", message, detail);
   return new OAuthError(status >= 500 ? "server_error" : "invalid_request", message, detail);
 }
 
-/** Headers that forbid caching, because a response may carry a token (RFC 6749, 5.1). */
-const NO_STORE = { "Cache-Control": "no-store", Pragma: "no-cache" };
+/**
+ * Headers of all JSON responses below `/oauth`. They forbid caching, because a response may contain a token (RFC 6749,
+ * 5.1).
+ */
+const NO_STORE_HEADERS = { "Cache-Control": "no-store", Pragma: "no-cache" };
 
 export function jsonAnswer(body: unknown): Response {
-  return Response.json(body, { headers: NO_STORE });
+  return Response.json(body, { headers: NO_STORE_HEADERS });
 }
 
 /**
@@ -67,7 +71,7 @@ export const OAUTH_ERRORS: readonly ErrorLook[] = [
     render(error) {
       const { code, message, status, headers } = oauthErrorOf(error);
       const body = { error: code, error_description: message };
-      return Response.json(body, { status, headers: { ...NO_STORE, ...headers } });
+      return Response.json(body, { status, headers: { ...NO_STORE_HEADERS, ...headers } });
     },
   },
   {

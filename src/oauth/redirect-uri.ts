@@ -6,18 +6,18 @@ import { DEFAULT_GRANTS, type NewClientBody, type OAuthClient } from "./model.ts
  * Matches printable ASCII in a redirect URI, except for characters that browsers and parsers interpret in different
  * ways.
  */
-const PLAIN = /^[!$%&'()*+,\-./0-9:;=?@A-Z[\]_a-z~]+$/;
+const PLAIN_URI = /^[!$%&'()*+,\-./0-9:;=?@A-Z[\]_a-z~]+$/;
 /**
  * Matches an https origin whose host is a DNS name or an IP address. URL parsers accept other hosts, such as `a;b`,
  * whose characters would have a special meaning in a header.
  */
-const ORIGIN = /^https:\/\/(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
+const HTTPS_ORIGIN = /^https:\/\/(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
 const HTTP_LOOPBACK = /^http:\/\/(127\.0\.0\.1|\[::1\]|localhost)(?::(\d{1,5}))?([/?].*)?$/;
 /**
  * Matches a redirect URI with a private-use scheme. The scheme must be a reversed domain name, and so contain a dot
  * (RFC 8252, 7.1). This excludes `javascript` and `data`.
  */
-const PRIVATE_USE = /^[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+:\//i;
+const PRIVATE_USE_URI = /^[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+:\//i;
 const MAX_LENGTH = 2_048;
 const MAX_PORT = 65_535;
 
@@ -26,18 +26,18 @@ const MAX_PORT = 65_535;
  * wildcard or fragment (contract 5.6).
  */
 export function isRegistrable(uri: string): boolean {
-  if (uri.length > MAX_LENGTH || !PLAIN.test(uri) || uri.includes("*") || !URL.canParse(uri))
+  if (uri.length > MAX_LENGTH || !PLAIN_URI.test(uri) || uri.includes("*") || !URL.canParse(uri))
     return false;
   const { username, password, protocol } = new URL(uri);
   if (username !== "" || password !== "") return false;
   if (protocol === "https:") return isHttpsOrigin(/^https:\/\/[^/?]+/.exec(uri)?.[0] ?? "");
   if (protocol === "http:") return HTTP_LOOPBACK.test(uri);
-  return PRIVATE_USE.test(uri);
+  return PRIVATE_USE_URI.test(uri);
 }
 
 /** Returns whether the text is exactly an https origin, so that it can safely be inserted into a header. */
 export function isHttpsOrigin(text: string): boolean {
-  return ORIGIN.test(text);
+  return HTTPS_ORIGIN.test(text);
 }
 
 /**
@@ -79,7 +79,10 @@ export function formTargetsOf(uri: string): string {
   return destination.startsWith("https:") ? "https:" : `https: ${destination}`;
 }
 
-/** The caller that sets the fields of an OAuth client, and the client that is changed. */
+/**
+ * The conditions under which an OAuth client is created or changed: the kind of caller, and the client before the
+ * change.
+ */
 interface ClientEdit {
   /** Whether the caller is a super-admin; if not, the caller is a partner's user. */
   readonly isPlatform: boolean;
@@ -100,17 +103,17 @@ export function clientErrors(fields: ValidParts<NewClientBody>, edit: ClientEdit
     redirect_uris: missingUriError(fields, before),
     ...uriErrors(fields.redirect_uris ?? []),
     grant_types: grantError(fields, edit),
-    first_party: isClaimed ? "is set by a super-admin only" : undefined,
+    first_party: isClaimed ? "can be set only by a super-admin" : undefined,
     require_pkce:
       fields.require_pkce === false && (before ?? fields).confidential === false
-        ? "stays true: a public client has no other proof that a code is its own"
+        ? "must be true: PKCE is the only proof of a public client that a code is its own"
         : undefined,
   };
 }
 
 /**
- * Requires a redirect URI if the client may use the code flow, because the flow cannot work without one. A change of
- * other fields is not affected.
+ * Returns an error if the client may use the code flow but has no redirect URI, because the flow needs one. The rule
+ * applies to a new client, and to a change of the redirect URIs or the grant types.
  */
 function missingUriError(
   fields: ValidParts<NewClientBody>,
@@ -122,7 +125,7 @@ function missingUriError(
   const grants = fields.grant_types ?? before?.grantTypes ?? DEFAULT_GRANTS;
   if (!isAsked || isMalformed || uris.length > 0 || !grants.includes("authorization_code"))
     return undefined;
-  return "must have at least one for the authorization_code grant";
+  return "must have at least one URI for the authorization_code grant";
 }
 
 function uriErrors(uris: readonly (string | undefined)[]): RuleErrors {
@@ -136,18 +139,18 @@ function uriErrors(uris: readonly (string | undefined)[]): RuleErrors {
 }
 
 /**
- * Restricts the password grant to confidential first-party clients of the service (contract 5.1), for a new client
- * and for changes.
+ * Returns an error if a public client, or one that is not first-party, would have the password grant, or if a caller
+ * other than a super-admin adds it (contract 5.1).
  */
 function grantError(fields: ValidParts<NewClientBody>, { isPlatform, before }: ClientEdit) {
   const grants = fields.grant_types ?? before?.grantTypes;
   if (!grants?.includes("password")) return undefined;
   if ((before ?? fields).confidential === false)
-    return "has the password grant, which a public client cannot have";
+    return "must not have the password grant for a public client";
   if (!isPlatform && !before?.grantTypes.includes("password"))
-    return "has the password grant, which only a super-admin gives";
+    return "has the password grant, which only a super-admin can add";
   const isMalformed = "first_party" in fields && fields.first_party === undefined;
   return isMalformed || (fields.first_party ?? before?.firstParty)
     ? undefined
-    : "has the password grant, which is for first-party clients only";
+    : "has the password grant, which only a first-party client can have";
 }

@@ -2,26 +2,27 @@ import { Elysia } from "elysia";
 
 import { type TSchema, Type } from "@sinclair/typebox";
 
-import { PUBLISHED_MS } from "../auth/actions/rotate-keys.ts";
-import type { KeyRing } from "../auth/key-ring.ts";
+import { PUBLISHED_MS } from "../auth/keys/rotate-keys.ts";
+import type { KeyRing } from "../auth/keys/key-ring.ts";
 import { etagOf, isKnown } from "../http/files.ts";
 import { jsonResponse } from "../http/openapi/schemas.ts";
 import { SCOPES } from "../http/principal.ts";
 import { GRANT_TYPES } from "./model.ts";
 
 /**
- * The time in seconds for which the documents may be cached: half of the time for which a key is published before it signs,
- * so that every cache has the key by then.
+ * The time in seconds for which clients may cache the documents. It is half of `PUBLISHED_MS`, the time from the
+ * publication of a key until it signs tokens, so that every cache contains the key before it signs.
  */
 const MAX_AGE_S = PUBLISHED_MS / 2 / 1_000;
 
-/** Answers a document that may be cached, or 304 to a client that has it. */
-function cached(document: object, requestHeaders: Headers): Response {
+/** Returns a document that may be cached, or a 304 if the client already has it. */
+function answerOf(document: object, requestHeaders: Headers): Response {
   const body = JSON.stringify(document);
   const headers = {
     "Cache-Control": `public, max-age=${MAX_AGE_S}`,
     ETag: etagOf(body),
-    // Only a request with an origin gets the header that allows it (contract 2.11).
+    // The CORS header is sent only to requests with an `Origin` header (contract 2.11), so a cache must store both
+    // responses.
     Vary: "Origin",
   };
   if (isKnown(headers.ETag, requestHeaders)) return new Response(null, { status: 304, headers });
@@ -35,19 +36,19 @@ function cached(document: object, requestHeaders: Headers): Response {
 export function wellKnown(keys: Pick<KeyRing, "jwks">, serverRoot: string) {
   const metadata = authorizationServerMetadata(serverRoot);
   return new Elysia({ prefix: "/.well-known", tags: ["Documents"] })
-    .get("/jwks.json", ({ request }) => cached(keys.jwks(), request.headers), {
+    .get("/jwks.json", ({ request }) => answerOf(keys.jwks(), request.headers), {
       detail: {
         operationId: "getKeys",
-        summary: "Get the keys that tokens are signed with",
+        summary: "Get the keys that verify tokens",
         description: "JSON Web Key Set (RFC 7517).",
         responses: { "200": jsonResponse("The keys.", KEYS), "304": NOT_MODIFIED },
       },
     })
-    .get("/oauth-authorization-server", ({ request }) => cached(metadata, request.headers), {
+    .get("/oauth-authorization-server", ({ request }) => answerOf(metadata, request.headers), {
       detail: {
         operationId: "getOAuthMetadata",
-        summary: "Get what OAuth clients configure themselves with",
-        description: "Authorization server metadata (RFC 8414).",
+        summary: "Get the metadata of the authorization server",
+        description: "OAuth clients configure themselves with it (RFC 8414).",
         responses: { "200": jsonResponse("The metadata.", METADATA), "304": NOT_MODIFIED },
       },
     });
@@ -79,7 +80,7 @@ function authorizationServerMetadata(serverRoot: string): Record<string, unknown
   };
 }
 
-const NOT_MODIFIED = { description: "The client has it: `If-None-Match` names its `ETag`." };
+const NOT_MODIFIED = { description: "Not modified: `If-None-Match` matches its `ETag`." };
 
 const fields = Type.Record(Type.String(), Type.Unknown());
 const KEYS = Type.Object(

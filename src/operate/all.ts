@@ -1,5 +1,5 @@
-// Runs an API and a dispatcher as processes of this one. If one of them ends, the other is stopped and this process ends
-// with its status, so that the supervisor of the machine restarts both.
+// Runs an API and a dispatcher as child processes of this one. If one child ends, the other is stopped, and this
+// process ends with the higher of both exit statuses, so that the machine's supervisor restarts both.
 import { spawn } from "node:child_process";
 
 import { IS_EXECUTABLE } from "../../db/executable.ts";
@@ -7,17 +7,17 @@ import { configOrExit } from "../lib/lifecycle.ts";
 
 const SIGNALS = ["SIGTERM", "SIGINT"] as const;
 
-// Rejects faulty settings once and not in both processes.
+// Faulty settings are rejected before the children start, so that the errors are printed once and not by both of them.
 const { metricsPort } = configOrExit();
 const children = ["api", "dispatcher"].map((role, at) =>
   spawn(process.execPath, IS_EXECUTABLE ? [role] : [Bun.main, role], {
     env: {
       ...process.env,
       PARENT_PID: String(process.pid),
-      // The dispatcher's metrics are at the next port.
+      // The API serves its metrics at `METRICS_PORT`, and the dispatcher at the next port.
       ...(metricsPort !== undefined && { METRICS_PORT: String(metricsPort + at) }),
     },
-    // A Ctrl-C reaches only this process, which forwards it.
+    // The children have process groups of their own, so that a Ctrl-C reaches only this process, which forwards it.
     detached: true,
     stdio: "inherit",
   }),
@@ -36,7 +36,7 @@ const statuses = await Promise.all(
     (child) =>
       new Promise<number>((resolve) => {
         child.once("close", (status) => {
-          // A process that ends by itself has failed, whatever its status.
+          // A child that ends without a signal from this process has failed, even if its status is 0.
           const failed = status === null || (status === 0 && !isStopping) ? 1 : status;
           if (!isStopping) stop("SIGTERM");
           resolve(failed);

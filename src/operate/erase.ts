@@ -1,4 +1,5 @@
-// Erases a person (contract 10.8); see `bun run erase --help`. A dispatcher does the work.
+// Requests the erasure of a person (contract 10.8); see `bun run erase --help`. The maintenance job of a dispatcher
+// erases the data.
 import type { RawDb } from "../../db/client.ts";
 import { serverTime } from "../../db/server.ts";
 import { examine } from "../http/fields.ts";
@@ -10,16 +11,16 @@ import { type Erasure, ErasureBody, type NewErasure } from "../tenants/erasure-m
 import { erasuresOf } from "../tenants/queries/erasures.ts";
 import { runWithDatabase, UsageError } from "./with-database.ts";
 
-const HELP = `Erases a person from the database of the settings. Without arguments it lists the last erasures.
+const HELP = `Erases the data of a person from the database in DATABASE_URL. Without arguments, lists the last erasures.
 
   ${commandLine("erase")} user <id>
   ${commandLine("erase")} reviewer [<email>] [--review <id> …] [--partner <id>] [--account <id>]
 
-An <email> of \`-\` is read from the standard input, so that it stays out of the shell's history and the list of processes.`;
+If <email> is \`-\`, it is read from standard input, so that it does not appear in the shell history or the process list.`;
 
 const text = { type: "string" } as const;
 const OPTIONS = { review: { ...text, multiple: true }, partner: text, account: text } as const;
-const LISTED = 20;
+const MAX_LISTED = 20;
 
 await runWithDatabase(
   { name: "erase", help: HELP, options: OPTIONS },
@@ -34,13 +35,16 @@ await runWithDatabase(
       const now = await serverTime(db);
       await requestErasure({ db, box, clock: { ...systemClock, now: () => now } }, null, body);
     }
-    const page = { limit: LISTED, after: undefined };
-    for (const one of (await erasuresOf(db, page)).slice(0, LISTED)) console.log(lineOf(one));
+    const page = { limit: MAX_LISTED, after: undefined };
+    for (const one of (await erasuresOf(db, page)).slice(0, MAX_LISTED)) console.log(lineOf(one));
     return 0;
   },
 );
 
-/** Reads the arguments; undefined for a list. Throws an error for those that the help does not name. */
+/**
+ * Reads the body of the erasure from the arguments. Returns undefined without arguments; the command then only lists
+ * erasures. Throws an error for arguments that identify no person.
+ */
 async function bodyOf(
   [command, given, ...more]: readonly string[],
   options: Readonly<Record<string, unknown>>,
@@ -52,7 +56,7 @@ async function bodyOf(
   if (command === "user" && given !== undefined && more.length === 0 && !hasOptions)
     return { user_id: Number(given) };
   if (command !== "reviewer" || more.length > 0 || (given === undefined && review === undefined))
-    throw new UsageError("These arguments name no person.");
+    throw new UsageError("These arguments do not identify a person. See --help.");
   const email = given === "-" ? (await Bun.stdin.text()).trim() : given;
   return {
     ...(email !== undefined && { reviewer_email: email }),

@@ -6,25 +6,25 @@ import { commandLine } from "../../db/executable.ts";
 import { exportRecords } from "../transfer/export.ts";
 import { runWithDatabase, UsageError } from "./with-database.ts";
 
-const HELP = `Writes the records of the database of the settings to a file of JSON lines, which \`${commandLine("import")}\` takes.
+const HELP = `Writes the records of the database in DATABASE_URL to a file of JSON lines, which \`${commandLine("import")}\` can read.
 
   ${commandLine("export")} [options] <file.ndjson>
 
   --partner ID   only this partner with its accounts
   --account ID   only this account
 
-The file must not exist. It has password hashes and signing secrets, and only its owner can read it.`;
+The file must not exist. It contains password hashes and signing secrets; only its owner can read it.`;
 
 const OPTIONS = { partner: { type: "string" }, account: { type: "string" } } as const;
 const PROGRESS_MS = 2_000;
-const OWNER_ONLY = 0o600;
+const OWNER_ONLY_MODE = 0o600;
 
 await runWithDatabase(
   { name: "export", help: HELP, options: OPTIONS },
   async ({ db, box }, given) => {
     const { values, positionals } = given;
     const [path, ...more] = positionals;
-    if (path === undefined || more.length > 0) throw new UsageError("Name one file.");
+    if (path === undefined || more.length > 0) throw new UsageError("Give exactly one file.");
     const partnerId = idOf("partner", values["partner"]);
     const accountId = idOf("account", values["account"]);
     if (partnerId !== undefined && accountId !== undefined)
@@ -33,7 +33,7 @@ await runWithDatabase(
       ...(partnerId !== undefined && { partnerId }),
       ...(accountId !== undefined && { accountId }),
     };
-    const file = await open(path, "wx", OWNER_ONLY);
+    const file = await open(path, "wx", OWNER_ONLY_MODE);
     let lines = 0;
     let shownMs = systemClock.monotonicMs();
     try {

@@ -1,4 +1,4 @@
-// `bun run import`: imports files of a platform's own data; see `bun run import --help`.
+// `bun run import`: imports records from files of JSON lines; see `bun run import --help`.
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 
@@ -7,14 +7,14 @@ import { commandLine } from "../../db/executable.ts";
 import { importFile, type ImportResult, type Pace } from "../transfer/import.ts";
 import { runWithDatabase, UsageError } from "./with-database.ts";
 
-const HELP = `Imports files of JSON lines into the database of the settings (docs/operations/import.md).
+const HELP = `Imports files of JSON lines into the database in DATABASE_URL (docs/operations/import.md).
 
   ${commandLine("import")} [options] <file.ndjson …>
 
   --dry-run       check every line and change nothing
   --resume        continue after the last imported line of an interrupted run
-  --announce      record history lines as actions that happen now: webhooks, batches and mails tell of them
-  --skip-faulty   report faulty lines and go on; otherwise the import stops at the first ones, with nothing half-written`;
+  --announce      record history lines as actions that happen now, which send webhooks, batches and mails
+  --skip-faulty   report faulty lines and continue; without it, the import stops at the first faulty lines`;
 
 const OPTIONS = {
   "dry-run": { type: "boolean", default: false },
@@ -23,7 +23,7 @@ const OPTIONS = {
   "skip-faulty": { type: "boolean", default: false },
 } as const;
 
-/** The number of faults that are printed one by one. */
+/** The maximum number of faults that are printed. */
 const FAULTS_SHOWN = 1_000;
 const PROGRESS_MS = 2_000;
 
@@ -31,13 +31,13 @@ await runWithDatabase(
   { name: "import", help: HELP, options: OPTIONS },
   async ({ db, box, config }, given) => {
     const { values, positionals } = given;
-    if (positionals.length === 0) throw new UsageError("Name at least one file.");
+    if (positionals.length === 0) throw new UsageError("Give at least one file.");
     const missing = positionals.find((path) => !existsSync(path));
-    if (missing !== undefined) throw new UsageError(`There is no file ${missing}.`);
+    if (missing !== undefined) throw new UsageError(`The file ${missing} does not exist.`);
     const deps = { db, box, config, clock: systemClock };
     for (const path of positionals) {
       let faults = 0;
-      const showProgress = progressOf(path);
+      const showProgress = progressPrinter(path);
       const result = await importFile(
         deps,
         {
@@ -57,12 +57,12 @@ await runWithDatabase(
           onProgress: showProgress,
         },
       );
-      if (faults > FAULTS_SHOWN) console.error(`… and ${faults - FAULTS_SHOWN} more faults.`);
+      if (faults > FAULTS_SHOWN) console.error(`… and ${faults - FAULTS_SHOWN} more errors.`);
       for (const line of summaryOf(path, result, values["dry-run"] === true)) console.log(line);
       if (!result.isWhole) {
         if (values["dry-run"] !== true)
           console.error(
-            "Stopped. The lines before the faulty chunk are imported: mend the file and continue with --resume, or use --skip-faulty.",
+            "Stopped. The lines before the faulty chunk are imported. Correct the file and continue with --resume, or use --skip-faulty.",
           );
         return 1;
       }
@@ -72,7 +72,7 @@ await runWithDatabase(
   },
 );
 
-function progressOf(path: string): (pace: Pace) => void {
+function progressPrinter(path: string): (pace: Pace) => void {
   let shownMs = 0;
   return ({ lines, total, linesOfRun, elapsedMs }) => {
     if (elapsedMs - shownMs < PROGRESS_MS && lines < total) return;

@@ -1,16 +1,17 @@
-// Runs before there are dependencies, so it imports only built-ins and files that do the same.
+// This file may run before the dependencies are installed. So it imports only built-in modules, and files that also
+// import nothing else.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 
 import { driverError } from "../../db/driver.ts";
 import { IS_EXECUTABLE, ROOT } from "../../db/executable.ts";
 
-/** EX_CONFIG of sysexits.h: a restart cannot help. */
+/** Exit status for a wrong configuration (EX_CONFIG of sysexits.h), in which case a restart cannot help. */
 const EXIT_CONFIG = 78;
 
 /**
- * Ends the process if the dependencies are missing or incorrect. It is for production commands, which install nothing
- * themselves.
+ * Ends the process if the dependencies are missing or incorrect. Production commands call it, because they do not
+ * install dependencies themselves.
  */
 export function requireInstalled(): void {
   if (IS_EXECUTABLE) return;

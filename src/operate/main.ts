@@ -1,5 +1,6 @@
-// The operator's command line: `bun run setup` and its like in a checkout, and all of the executable `reviewrelay-server`.
-// It statically imports only built-ins, because a fresh clone has no dependencies installed.
+// The operator's command line: commands such as `bun run setup` in a checkout, and the executable `reviewrelay-server`.
+// It statically imports only built-in modules and files without dependencies, because a fresh clone has no dependencies
+// installed.
 import { COMMIT, VERSION } from "../lib/version.ts";
 import { requireInstalled } from "./installed.ts";
 
@@ -11,23 +12,23 @@ interface Command {
 
 const COMMANDS: Readonly<Record<string, Command>> = {
   api: {
-    says: "the HTTP API with the dashboard and the guides",
+    says: "runs the HTTP API with the dashboard and the guides",
     run: () => import("../main.ts"),
   },
   dispatcher: {
-    says: "delivers webhooks, mails and alerts",
+    says: "runs a dispatcher, which delivers webhooks, mails and alerts",
     run: () => import("../../dispatcher/main.ts"),
   },
   all: {
-    says: "an API and a dispatcher, each in a process of its own",
+    says: "runs an API and a dispatcher, each in a separate process",
     run: () => import("./all.ts"),
   },
   migrate: {
-    says: "brings the database to the schema of this version",
+    says: "migrates the database to the schema of this version",
     run: async () => (await import("./setup/migrate.ts")).migrateDatabase(),
   },
   setup: {
-    says: "prepares an empty database, and shows the first sign-in",
+    says: "prepares an empty database and shows the link for the first sign-in",
     run: async () => exitWith((await import("./setup/setup.ts")).main),
   },
   doctor: {
@@ -38,12 +39,12 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     says: "lists and rotates the signing keys and the master key",
     run: () => import("./keys.ts"),
   },
-  import: { says: "imports a platform's own data", run: () => import("./import.ts") },
-  export: { says: "writes the data to a file", run: () => import("./export.ts") },
-  erase: { says: "erases a person", run: () => import("./erase.ts") },
-  health: { says: "succeeds if the process of this container lives", run: checkHealth },
+  import: { says: "imports data from files of JSON lines", run: () => import("./import.ts") },
+  export: { says: "exports data to a file of JSON lines", run: () => import("./export.ts") },
+  erase: { says: "erases the data of a person", run: () => import("./erase.ts") },
+  health: { says: "exits with 0 if the process of this container is alive", run: checkHealth },
 };
-/** EX_USAGE of sysexits.h. */
+/** Exit status for wrong arguments (EX_USAGE of sysexits.h). */
 const EXIT_USAGE = 64;
 
 const USAGE = [
@@ -51,8 +52,8 @@ const USAGE = [
   "",
   ...Object.entries(COMMANDS).map(([name, { says }]) => `  ${name.padEnd(12)}${says}`),
   "",
-  "`reviewrelay-server --version` prints the version, the commit and the schema. Settings are environment variables, and",
-  "the commands explain their arguments with --help.",
+  "`reviewrelay-server --version` prints the version, the commit and the schema. Settings are environment",
+  "variables. Add --help to a command to see its arguments.",
 ].join("\n");
 
 const [name = ""] = process.argv.splice(2, 1);
@@ -68,7 +69,7 @@ if (command !== undefined) {
 } else if (["", "--help", "-h", "help"].includes(name)) {
   console.log(USAGE);
 } else {
-  console.error(`There is no command ${name}.\n\n${USAGE}`);
+  console.error(`Unknown command ${name}.\n\n${USAGE}`);
   process.exitCode = EXIT_USAGE;
 }
 
@@ -76,7 +77,10 @@ async function exitWith(main: (args: readonly string[]) => Promise<number>): Pro
   process.exitCode = await main(process.argv.slice(2));
 }
 
-/** Sets the exit status for the health check of a container, whose image has no other program. */
+/**
+ * Sets the exit status to 1 if the running service is not healthy. A container uses this command as its health check,
+ * because the image contains no other program.
+ */
 async function checkHealth(): Promise<void> {
   const url = `http://127.0.0.1:${process.env["METRICS_PORT"] ?? ""}/healthz`;
   const answer = await fetch(url).catch(() => undefined);

@@ -6,39 +6,39 @@ import { causeOf, rightsFault } from "../../db/errors.ts";
 import { schemaError } from "../../db/migrate.ts";
 import { groundFault } from "../../db/server.ts";
 import { type Config, ConfigError, EXIT_CONFIG, readConfig } from "../lib/config.ts";
-import { createSecretBox, type SecretBox } from "../lib/secret-box.ts";
+import { createSecretBox, type SecretBox } from "../lib/secrets.ts";
 
-/** EX_USAGE of sysexits.h. */
+/** Exit status for wrong arguments (EX_USAGE of sysexits.h). */
 const EXIT_USAGE = 64;
 
-/** A command line that cannot be run. */
+/** Error about arguments with which the command cannot run. */
 export class UsageError extends Error {}
 
 interface Command {
-  /** The name of the command, which its connection has. */
+  /** The name of the command. The database connection of the command is named after it. */
   readonly name: string;
   readonly help: string;
   readonly options: NonNullable<ParseArgsConfig["options"]>;
 }
 
-interface Connected {
+interface ConnectedDeps {
   readonly db: RawDb;
   readonly box: SecretBox;
   readonly config: Config;
 }
 
-interface Given {
+interface GivenArguments {
   readonly values: Readonly<Record<string, unknown>>;
   readonly positionals: readonly string[];
 }
 
 /**
- * Runs a command that works on the database of the settings, as the user that owns its tables, and sets the exit status
- * that `work` returns.
+ * Runs a command on the database of the settings, as the user that owns its tables. Sets the exit status that `work`
+ * returns.
  */
 export async function runWithDatabase(
   command: Command,
-  work: (connected: Connected, given: Given) => Promise<number>,
+  work: (connected: ConnectedDeps, given: GivenArguments) => Promise<number>,
 ): Promise<void> {
   try {
     process.exitCode = await run(command, work);
@@ -58,7 +58,7 @@ function statusOf(cause: unknown): number {
 
 async function run(
   { name, help, options }: Command,
-  work: (connected: Connected, given: Given) => Promise<number>,
+  work: (connected: ConnectedDeps, given: GivenArguments) => Promise<number>,
 ): Promise<number> {
   const given = readArguments(options);
   if (given.values["help"] === true) {
@@ -79,7 +79,7 @@ async function run(
   }
 }
 
-function readArguments(options: Command["options"]): Given {
+function readArguments(options: Command["options"]): GivenArguments {
   try {
     return parseArgs({
       options: { ...options, help: { type: "boolean", short: "h" } },

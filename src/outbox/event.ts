@@ -2,17 +2,17 @@ export type PayloadMode = "full" | "minimal";
 export type Axis = "pull" | "post";
 
 interface EventKind {
-  /** The form of the event's body: contract 8.2 or 8.3. */
+  /** The form of the event's body: that of contract 8.2 or of contract 8.3. */
   readonly envelope: "review" | "site_connection";
-  /** Whether a batch subscription sends the event, because it affects a review. */
+  /** Whether batch subscriptions send the event. They send all events that affect a review. */
   readonly in_batch: boolean;
   readonly subscribable: boolean;
 }
 
-const REVIEW: EventKind = { envelope: "review", in_batch: true, subscribable: true };
-const KINDS: Readonly<Record<string, EventKind>> = {
-  review: REVIEW,
-  response: REVIEW,
+const REVIEW_EVENT_KIND: EventKind = { envelope: "review", in_batch: true, subscribable: true };
+const EVENT_KINDS: Readonly<Record<string, EventKind>> = {
+  review: REVIEW_EVENT_KIND,
+  response: REVIEW_EVENT_KIND,
   posting: { envelope: "site_connection", in_batch: true, subscribable: true },
   connection: { envelope: "site_connection", in_batch: false, subscribable: true },
   test: { envelope: "review", in_batch: false, subscribable: false },
@@ -55,15 +55,15 @@ const EVENTS = {
 type Category = keyof typeof EVENTS;
 type EventsOf<C extends Category> = C extends Category ? keyof (typeof EVENTS)[C] : never;
 export type EventValue = EventsOf<Category>;
-/** The events with a review in their body. */
+/** The events whose body contains a review. */
 export type ReviewEventValue = EventsOf<"review" | "response">;
 export type ConnectionEventValue = EventsOf<"connection">;
 
-/** The axis of an event about a site, and the state of the connection after it (contract 8.3). */
+/** The axis of an event about a site, and the state of the connection after the event (contract 8.3). */
 interface SiteState {
   readonly axis: Axis;
   readonly isConnected: boolean;
-  /** Whether the body has an error code. */
+  /** Whether the body contains an error code. */
   readonly isError: boolean;
 }
 
@@ -87,14 +87,14 @@ interface CatalogEvent extends EventKind {
   readonly description: string;
 }
 
-// The type of Object.entries does not include the keys.
+// The result is cast, because TypeScript's type of Object.entries loses the names of the keys.
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion
 export const CATALOG = Object.entries(EVENTS).flatMap(([category, events]) =>
   Object.entries(events).map(([value, description]) => ({
     value,
     category,
     description,
-    ...KINDS[category],
+    ...EVENT_KINDS[category],
   })),
 ) as readonly CatalogEvent[];
 
@@ -111,15 +111,15 @@ export const SUBSCRIBABLE_EVENTS: readonly RecordedAction["event"][] = valuesOf(
   (value) => value !== TEST_EVENT,
 );
 
-/** The values that a batch subscription sends. */
+/** The events that a batch subscription sends. */
 export const BATCH_EVENTS = valuesOf(CATALOG.filter((one) => one.in_batch));
 
 /** The actor of an event: a user, or the review site as `system` (contract 8.5). */
-type Actor =
+type EventActor =
   | { readonly type: "user"; readonly id: number; readonly name: string }
   | { readonly type: "system"; readonly id: null; readonly name: string };
 
-/** The `review` object of a full body, as it was at the time of the action. */
+/** The `review` object of a full body, in its state at the time of the action. */
 export interface ReviewFacts {
   readonly id: number;
   readonly external_review_id: string;
@@ -130,7 +130,7 @@ export interface ReviewFacts {
   readonly reviewer: string | null;
 }
 
-/** The site part of a site-connection body, in the order of contract 8.3. */
+/** The site part of an event body, in the field order of contract 8.3. */
 export interface SiteFacts {
   readonly store: { readonly id: number };
   readonly review_site: {
@@ -145,9 +145,9 @@ export interface SiteFacts {
   readonly reason: string | null;
 }
 
-/** An action for the audit trail, with all facts that its webhook body contains. */
+/** An action to record, with all data that its webhook body contains. */
 export interface RecordedAction {
-  /** ULID; equal for all subscriptions that get the event (contract 7.3). */
+  /** ULID of the event. All subscriptions receive the event with the same id (contract 7.3). */
   readonly eventId: string;
   readonly event: Exclude<EventValue, typeof TEST_EVENT>;
   readonly partnerId: number;
@@ -155,14 +155,17 @@ export interface RecordedAction {
   readonly storeId: number;
   readonly storeReviewSiteId: number;
   readonly reviewId: number | null;
-  readonly actor: Actor;
+  readonly actor: EventActor;
   /** The subject of the event: `review` for a body about a review, `site` for a body about a site connection. */
   readonly about: { readonly review: ReviewFacts } | { readonly site: SiteFacts };
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly occurredAt: Date;
 }
 
-/** The facts of an event, which never change (contract 7.3). The `Json` fields are texts as stored. */
+/**
+ * The data of an event, which never changes (contract 7.3). The `Json` fields contain JSON text as the database stores
+ * it.
+ */
 export interface EventFacts extends Omit<
   RecordedAction,
   "event" | "accountId" | "actor" | "about" | "metadata"

@@ -3,9 +3,9 @@ import { ulid } from "ulid";
 import type { Tx } from "../../db/client.ts";
 import { mails } from "../../db/schema/alerts.ts";
 import { isMailAddress } from "../lib/email.ts";
-import type { SecretBox } from "../lib/secret-box.ts";
+import type { SecretBox } from "../lib/secrets.ts";
 
-/** The kind of a mail. Logs contain nothing else about a mail. */
+/** The kind of a mail. Logs contain no other data of a mail. */
 export type MailKind =
   | "otp"
   | "invitation"
@@ -16,32 +16,32 @@ export type MailKind =
   | "homeowner_notice"
   | "flag_status_changed";
 
-/** The part of a mail that is sealed while it waits: recipient and content. */
+/** The recipient and the content of a mail, which are encrypted while it is queued. */
 export interface MailMessage {
-  /** Empty if the recipient cannot be mailed. */
+  /** The address of the recipient; empty if no mail can be sent to it. */
   readonly to: string;
   readonly subject: string;
   readonly text: string;
   readonly html?: string;
-  /** The partner whose alerts the mail is about; it waits while that partner is suspended (contract 10.1). */
+  /** The partner whose alerts the mail reports. The mail waits while that partner is suspended (contract 10.1). */
   readonly partnerId?: number;
 }
 
 export interface NewMail extends MailMessage {
   readonly kind: MailKind;
-  /** The instant from which the mail is not sent any more, such as the expiry of its code. */
+  /** The instant after which the mail must not be sent, for example because its code has expired. */
   readonly expiresAt?: Date;
   /** The review that the mail is about. */
   readonly reviewId?: number;
 }
 
-/** Characters that could end a header line, and all other control characters and separators. */
-const BREAKS = /[\p{Cc}\p{Z}]+/gu;
+/** Matches characters that could end a header line, and all other control characters and separators. */
+const HEADER_BREAKS = /[\p{Cc}\p{Z}]+/gu;
 
 /**
- * Queues mails in the transaction of the action that causes them, with one statement. The caller wakes the mailer
- * after the commit. A recipient that is not one plain address, which an earlier version may have stored, is left out of its mail:
- * the mailer gives that mail up with a log line and a count, and the others are sent.
+ * Queues mails with one statement, in the transaction of the action that causes them. The caller wakes the mailer after
+ * the commit. Earlier versions could store addresses that mail cannot be sent to. Such an address is removed from its
+ * mail; the mailer logs, counts and discards that mail, and sends the others.
  */
 export async function queueMails(
   tx: Tx,
@@ -51,7 +51,7 @@ export async function queueMails(
 ): Promise<void> {
   const rows = queued.map(({ kind, expiresAt, reviewId, subject, ...mail }) => {
     const id = ulid(now.getTime());
-    const oneLine = subject.toWellFormed().replace(BREAKS, " ").trim();
+    const oneLine = subject.toWellFormed().replace(HEADER_BREAKS, " ").trim();
     const to = isMailAddress(mail.to) ? mail.to : "";
     const message: MailMessage = { ...mail, to, subject: oneLine };
     const sealedMessage = box.seal(JSON.stringify(message), mailAssociatedData(id));
@@ -60,38 +60,13 @@ export async function queueMails(
   if (rows.length > 0) await tx.insert(mails).values(rows);
 }
 
-/** Opens a sealed mail. Throws if no key opens it. */
+/** Decrypts a queued mail. Throws if no master key opens it. */
 export function openMail(box: SecretBox, id: string, sealedMessage: string): MailMessage {
-  // Only `queueMails` seals with this associated data.
+  // The type of the content is not checked, because only `queueMails` seals with this associated data.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return JSON.parse(box.open(sealedMessage, mailAssociatedData(id))) as MailMessage;
 }
 
 function mailAssociatedData(id: string): string {
   return `mail:${id}`;
-}
-
-/** Kinds of alerts about webhooks (contract 7.17) by ascending severity; `recovered` reports the end of an incident. */
-export const TROUBLE_KINDS = [
-  "head_retrying",
-  "oldest_waiting",
-  "failures_5",
-  "failures_10",
-  "failures_18",
-  "disabled",
-] as const;
-export const ALERT_KINDS = [...TROUBLE_KINDS, "recovered"] as const;
-
-export type TroubleKind = (typeof TROUBLE_KINDS)[number];
-export type AlertKind = (typeof ALERT_KINDS)[number];
-
-/** Alert settings of partners that have not set any. They get every kind of alert, addressed to their owners. */
-export const ALERT_DEFAULTS = { oldestWaitingMinutes: 15, digestMinutes: 10 } as const;
-
-/** The value of `X-SVC-Event` in the POST that delivers an alert. */
-export const ALERT_EVENT = "webhook.alert";
-
-/** Returns the associated data with which the secret for alert POSTs is sealed. */
-export function alertSecretAssociatedData(partnerId: number, settingsId: string): string {
-  return `alerts:${partnerId}:${settingsId}`;
 }

@@ -8,45 +8,45 @@ import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { instant, list, rows, statement, value, type ValuesOf } from "../../db/statement.ts";
 import { BATCH_EVENTS, CONNECTION_EVENTS, type RecordedAction } from "./event.ts";
 
-// The statements that append entries are raw SQL, because they are hot (`bun run bench ingest`).
+// Statements that append entries are raw SQL, because they determine the throughput of intake (`bun run bench ingest`).
 
 /**
- * Writes actions to review_history with their sequences, and to the entries that wait for a batch, in the given
- * order. Returns the subscriptions to wake after the commit.
+ * Writes actions to review_history with their sequence numbers, and to `batch_entries` for the batch subscriptions, in
+ * the given order. Returns the subscriptions to wake after the commit.
  *
- * This must be the last statement of its transaction, because the commit is sent with it. It locks the sequence rows
- * of the partners' subscriptions until the commit. Therefore the sequence has no gap and follows the order of
- * commits. So do the ids of review_history, which are drawn under these locks (contract 7.2).
+ * This must be the last statement of its transaction, because the commit is sent with it. It locks the sequence rows of
+ * the partners' subscriptions until the commit. Therefore each sequence has no gap and follows the order of commits.
+ * The ids of review_history are drawn under these locks, so they follow that order, too (contract 7.2).
  *
- * A transaction for several partners calls `holdSequences` first: the locks must be taken in one order, or two
- * writers deadlock.
+ * A transaction for several partners calls `holdSequences` first. Without it, two writers could take the locks in
+ * different orders and deadlock.
  */
 export async function recordActions(tx: Tx, actions: readonly RecordedAction[], now: Date) {
   if (actions.length === 0) return [];
   const partners = [...new Set(actions.map(({ partnerId }) => partnerId))];
-  return tx.runLast(append, { given: actions.map(toInput), partners, now });
+  return tx.runLast(appendStatement, { given: actions.map(toInput), partners, now });
 }
 
 const CONNECTION_LITERALS = sql.raw(CONNECTION_EVENTS.map((event) => `'${event}'`).join(", "));
 
 /**
- * Matches the events that change the connection of an axis. They are literals and not parameters, because a generic
- * plan can use the partial index `review_history_axis` only if it sees the values.
+ * Matches the events that change the connection of an axis. The values are literals and not parameters, because a
+ * generic plan can use the partial index `review_history_axis` only if it contains the values.
  */
 export const isConnectionEvent = (event: SQLWrapper): SQL =>
   sql`${event} in (${CONNECTION_LITERALS})`;
 
 /**
- * The lock timeout in milliseconds of a transaction for several partners. It is short, because a writer that waits
- * may block the writers of its other partners.
+ * Lock timeout in ms of a transaction for several partners. It is short, because a transaction that waits for the
+ * sequence of one partner may block the writers of its other partners.
  */
 const SEVERAL_LOCK_MS = 1_000;
 
-const each = (ids: SQL): SQL => sql`unnest((select ${ids}::integer[])) as p(id)`;
+const eachId = (ids: SQL): SQL => sql`unnest((select ${ids}::integer[])) as p(id)`;
 
 /**
- * Makes the CTE `held` from a CTE `slots` of subscriptions. It locks their sequences, each in the order of `slots`, and has
- * a row for each, with a null `id` if the sequence was not locked.
+ * Builds the CTE `held` from a CTE `slots` of subscriptions. It locks their sequences in the order of `slots` and
+ * returns one row per subscription. `id` is null if the sequence was not locked.
  */
 export const heldOf = (whereHeld: SQL): SQL => sql`held as materialized (
       select s.partner_id, coalesce(own.subscription_id, shared.subscription_id) as id, own.last_logged
@@ -62,10 +62,10 @@ export const heldOf = (whereHeld: SQL): SQL => sql`held as materialized (
     )`;
 
 /**
- * Makes the CTE `held`, which locks the sequences of partners in the order of their subscriptions, so that writers cannot
- * deadlock. `partners` is a table `p` with their ids.
+ * Builds the CTE `held`, which locks the sequences of partners. It locks them in the order of the subscription ids, so
+ * that writers cannot deadlock. `partners` is a table `p` with the ids of the partners.
  */
-const held = (partners: SQL, whereHeld: SQL): SQL => sql`
+const heldOfPartners = (partners: SQL, whereHeld: SQL): SQL => sql`
     with slots as materialized (
       select s.*
         from ${partners} cross join lateral (
@@ -77,11 +77,11 @@ const held = (partners: SQL, whereHeld: SQL): SQL => sql`
 function lockStatement(name: string, whereHeld: SQL) {
   return statement({
     name,
-    // Raw SQL, because the statement runs with every accepted event and locks the rows of two kinds of subscriptions in
-    // one order.
+    // Raw SQL, because the statement runs with every accepted event, and locks the sequences of immediate and batch
+    // subscriptions in one order.
     params: { partners: list(webhookSubscriptions.partnerId) },
     columns: { partnerId: webhookSubscriptions.partnerId },
-    text: ({ partners }) => sql`${held(each(partners), whereHeld)}
+    text: ({ partners }) => sql`${heldOfPartners(eachId(partners), whereHeld)}
     select distinct partner_id as "partnerId" from held where id is null`,
   });
 }
@@ -90,32 +90,33 @@ const holdFree = lockStatement("outbox.holdFreeSequences", sql`skip locked`);
 const holdAll = lockStatement("outbox.holdSequences", sql``);
 
 /**
- * Locks the sequences of these partners until the commit. Returns the partners without a complete set of locks:
- * another transaction holds one of their locks or, if `waits` is set, has deleted one of their sequences meanwhile.
+ * Locks the sequences of these partners until the commit. Returns the partners of which a sequence was not locked:
+ * without `waits`, another transaction holds its lock; with `waits`, another transaction deleted it while this one
+ * waited.
  */
 export async function holdSequences(tx: Tx, partners: readonly number[], waits: boolean) {
   const bound = waits && partners.length > 1 && boundLockWait(tx, SEVERAL_LOCK_MS);
-  // Both statements are sent together, in this order.
+  // Both statements are sent together. The lock timeout comes first, because it limits the wait for the locks.
   const [, others] = await Promise.all([bound, tx.run(waits ? holdAll : holdFree, { partners })]);
   return new Set(others.map(({ partnerId }) => partnerId));
 }
 
 const holdFreeOfSubjects = statement({
   name: "outbox.holdFreeOfSubjects",
-  // Raw SQL, because `held` is.
+  // Raw SQL, because `heldOfPartners` is raw SQL.
   params: {
     partners: list(webhookSubscriptions.partnerId),
     reviewIds: list(reviews.id),
     siteIds: list(storeReviewSites.id),
   },
   columns: { partnerId: webhookSubscriptions.partnerId },
-  text: ({ partners, reviewIds, siteIds }) => sql`${held(
-    sql`(select id from ${each(partners)}
+  text: ({ partners, reviewIds, siteIds }) => sql`${heldOfPartners(
+    sql`(select id from ${eachId(partners)}
           union
-         select l.partner_id from ${each(reviewIds)} cross join lateral (
+         select l.partner_id from ${eachId(reviewIds)} cross join lateral (
                 select partner_id from reviews where id = p.id offset 0) l
           union
-         select l.partner_id from ${each(siteIds)} cross join lateral (
+         select l.partner_id from ${eachId(siteIds)} cross join lateral (
                 select partner_id from store_review_sites where id = p.id offset 0) l) as p(id)`,
     sql`skip locked`,
   )}
@@ -123,18 +124,21 @@ const holdFreeOfSubjects = statement({
 });
 
 /**
- * Locks the sequences of these partners, and of the partners of these reviews and connections, without waiting, until the
- * commit. Returns the partners of which another transaction holds a lock.
+ * Locks the sequences of these partners, and of the partners of these reviews and connections, until the commit and
+ * without waiting. Returns the partners with a sequence that another transaction has locked.
  */
 export async function holdFreeSequences(tx: Tx, given: ValuesOf<typeof holdFreeOfSubjects.params>) {
   const others = await tx.run(holdFreeOfSubjects, given);
   return new Set(others.map(({ partnerId }) => partnerId));
 }
 
-/** The name of the statement that appends entries, and the beginning of the names of statements that do more than that. */
+/**
+ * The name of the statement that only appends entries. The name of every statement that appends entries and does other
+ * work begins with this name.
+ */
 export const APPEND = "outbox.append";
 
-/** The columns of an action as the statements that append entries take it. */
+/** The columns of an action in the input of statements that append entries. */
 export const ACTION = {
   ord: value("integer"),
   eventId: reviewHistory.eventId,
@@ -153,13 +157,14 @@ export const ACTION = {
   occurredAt: reviewHistory.occurredAt,
 };
 
-/** The subscriptions that got an entry. */
+/** The columns that a statement that appends entries returns for each subscription to wake. */
 export const WOKEN = { subscriptionId: webhookSubscriptions.id, shard: webhookSubscriptions.shard };
 
-/** Makes the CTE `slots` of the subscriptions of partners that get entries. */
+/** Builds the CTE `slots`: those subscriptions of the partners that receive entries. */
 export const slotsOf = (partners: SQL, now: SQL): SQL => sql`slots as materialized (
-      -- One look-up per partner, forced by the offset: a join would read all subscriptions while the planner believes
-      -- that they are few. The array is a separate select, so that the cached plan fits any number of partners.
+      -- One look-up per partner, forced by the offset: a join would read all subscriptions while the planner
+      -- underestimates their number. The array is a separate select, so that the cached plan fits any number of
+      -- partners.
       select s.*
         from unnest((select ${partners}::integer[])) as p(id) cross join lateral (
                select id, number, partner_id, shard, delivery_kind, payload_mode, events from webhook_subscriptions
@@ -167,14 +172,15 @@ export const slotsOf = (partners: SQL, now: SQL): SQL => sql`slots as materializ
     )`;
 
 /**
- * The end of a statement that appends entries: it follows CTEs `slots`, and `input` with the columns of `ACTION`. `before` is
- * a table of the sequences before, with their `last_logged`. One statement instead of three reaches 2.3 to 2.9 times the
- * transactions per second (measured), because it holds the sequence rows for less time.
+ * Builds the end of a statement that appends entries. It follows the CTE `slots` and the CTE `input` with the columns
+ * of `ACTION`. `before` is a table of the sequences with their `last_logged` before the statement. One statement
+ * instead of three reached 2.3 to 2.9 times the transactions per second, because it holds the locks on the sequence
+ * rows for less time.
  */
 export const appendInput = (now: SQL, before: SQL): SQL => sql`
     wanted as (
-      -- One row per subscription, with its events as an array. Joined to the numbers below event by event, each event
-      -- would be compared with every subscription, because the planner underestimates their number.
+      -- One row per subscription, with its events as an array. If each event were joined separately to the numbers
+      -- below, it would be compared with every subscription, because the planner underestimates their number.
       select s.id, s.number, s.shard, s.payload_mode = 'minimal' as is_minimal,
              array_agg(i."eventId" order by i.ord) as event_ids
         from input i
@@ -194,7 +200,7 @@ export const appendInput = (now: SQL, before: SQL): SQL => sql`
              case when e.nth = 1 then nullif(n.base - n.last_logged, 0) end as gap
         from numbered n cross join lateral unnest(n.event_ids) with ordinality as e(event_id, nth)
     ), batches as (
-      -- A share lock, which waits for a delete or a skip of the subscription and for nothing else.
+      -- A share lock. It waits only for a deletion or a skip of the subscription.
       select q.subscription_id, s.partner_id
         from slots s cross join lateral (
                select subscription_id from outbox_sequences where subscription_id = s.id for key share) q
@@ -206,8 +212,8 @@ export const appendInput = (now: SQL, before: SQL): SQL => sql`
       select i."eventId", i."partnerId", i."accountId", i."storeId", i."reviewId", i."storeReviewSiteId",
              i.event, i.axis, i.actor, i.review, i.site, i.metadata, i."occurredAt", ${now},
              s.sequence, s.number, s.is_minimal, s.gap
-        -- The counts make the insert wait for the locks of the sequence rows. Otherwise ids that are drawn before a
-        -- skip of a batch slot could be committed after it, and their events would be lost.
+        -- Because of the counts, the insert waits for the locks of the sequence rows. Otherwise ids that are drawn
+        -- before a skip of a batch slot could be committed after it, and their events would be lost.
         from (select count(*) from numbered) held, (select count(*) from batches) shared,
              input i left join sequenced s on s.event_id = i."eventId"
        order by i.ord
@@ -222,21 +228,21 @@ export const appendInput = (now: SQL, before: SQL): SQL => sql`
     select id as "subscriptionId", shard from numbered`;
 
 /**
- * Reads the sequence of a row `w` of `wanted` under its lock. That of a subscription that is newer than the locks of the
- * transaction is not locked yet, and the snapshot of the statement may be older than its last number.
+ * Reads the sequence of a row `w` of `wanted` and locks it. A subscription that was created after the transaction took
+ * its locks is not locked yet. Without this lock, the statement could read an outdated last number from its snapshot.
  */
-const BEFORE = sql`lateral (
+const SEQUENCE_BEFORE = sql`lateral (
            select subscription_id as id, last_logged from outbox_sequences where subscription_id = w.id for no key update)`;
 
-const append = statement({
+const appendStatement = statement({
   name: APPEND,
-  // Raw SQL, because `appendInput` is.
+  // Raw SQL, because `appendInput` is raw SQL.
   params: { given: rows(ACTION), partners: list(webhookSubscriptions.partnerId), now: instant },
   columns: WOKEN,
   text: ({ given, partners, now }) => sql`
     with input as materialized (
       select * from ${given}
-    ), ${slotsOf(partners, now)}, ${appendInput(now, BEFORE)}`,
+    ), ${slotsOf(partners, now)}, ${appendInput(now, SEQUENCE_BEFORE)}`,
 });
 
 /** Converts an action to the columns of `ACTION`. */

@@ -14,22 +14,22 @@ interface RequestTrace {
 }
 
 /** The requests of recorded events, by event id. */
-type Recorded = Map<string, RequestTrace>;
+type RecordedEvents = Map<string, RequestTrace>;
 
 /**
- * The API's part of an event's trace: the request, the commit and the wake. It wraps the writer pool and the schedule
- * if tracing is on; otherwise it does not exist.
+ * Traces the API's part of an event: the request, the commit and the wake. It wraps the writer pool and the schedule.
+ * It is created only if tracing is on.
  */
 export class RequestTraces {
   readonly #spans: Spans;
   readonly #requests = new WeakMap<Request, RequestTrace>();
   readonly #current = new AsyncLocalStorage<RequestTrace>();
   /**
-   * Requests in progress by the instant of their events. One batch contains events of several requests, and each
-   * event keeps the Date object that its request created.
+   * Requests in progress, by the instants of their events. A group commit records events of several requests, and each
+   * event keeps the Date object that its request created, so the object identifies the request.
    */
   readonly #byInstant = new WeakMap<Date, RequestTrace>();
-  readonly #byWake = new WeakMap<object, Recorded>();
+  readonly #byWake = new WeakMap<object, RecordedEvents>();
 
   constructor(spans: Spans) {
     this.#spans = spans;
@@ -41,7 +41,10 @@ export class RequestTraces {
     this.#current.enterWith(trace);
   }
 
-  /** Registers the instants of the current request's events, which may be recorded in a batch with others. */
+  /**
+   * Registers the instants of the current request's events, because a group commit may record events of several
+   * requests.
+   */
   came(instants: readonly Date[]): void {
     const trace = this.#current.getStore();
     if (trace !== undefined) for (const at of instants) this.#byInstant.set(at, trace);
@@ -63,9 +66,9 @@ export class RequestTraces {
   }
 
   writerPool(writerPool: WriterPool): WriterPool {
-    const traced = async <T>(commit: (recorded: Recorded) => Promise<T>) => {
+    const traced = async <T>(commit: (recorded: RecordedEvents) => Promise<T>) => {
       const end = this.#spans.begin();
-      const recorded: Recorded = new Map();
+      const recorded: RecordedEvents = new Map();
       const result = await commit(recorded);
       for (const [eventId, trace] of recorded) {
         end({ eventId, name: "commit" });
@@ -74,10 +77,10 @@ export class RequestTraces {
       return result;
     };
     const watched =
-      <T>(work: (tx: Tx) => Promise<T>, recorded: Recorded) =>
+      <T>(work: (tx: Tx) => Promise<T>, recorded: RecordedEvents) =>
       (tx: Tx) => {
         // A transaction that was rolled back because of a deadlock runs again, so the events that it recorded before
-        // are discarded.
+        // are removed.
         recorded.clear();
         return work(Object.assign(tx, { runLast: this.#watch(tx.runLast, recorded) }));
       };
@@ -90,8 +93,11 @@ export class RequestTraces {
     };
   }
 
-  /** Records the events that a statement appends, and the subscriptions that it will wake. */
-  #watch(run: Run, recorded: Recorded): Run {
+  /**
+   * Wraps the function that runs a statement. It stores the events that the statement appends, and the subscriptions
+   * that it will wake.
+   */
+  #watch(run: Run, recorded: RecordedEvents): Run {
     return async (statement, given) => {
       const rows = await run(statement, given);
       if (!statement.name.startsWith(APPEND)) return rows;

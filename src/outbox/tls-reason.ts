@@ -1,4 +1,4 @@
-/** Why a receiver and the service could not agree on a secure connection: the reason of an attempt with `tls`. */
+/** Reasons why the TLS handshake with a receiver failed. An attempt with the error code `tls` has one of them. */
 export type TlsReason =
   | "expired"
   | "not_yet_valid"
@@ -9,58 +9,62 @@ export type TlsReason =
   | "invalid_certificate"
   | "handshake";
 
-interface Words {
+interface TlsWords {
   readonly title: string;
-  /** The next step of the operator of the receiver. */
+  /** The remedy, for the operator of the receiver. */
   readonly advice: string;
 }
 
-const WORDS: Readonly<Record<TlsReason, Words>> = {
+const TLS_WORDS: Readonly<Record<TlsReason, TlsWords>> = {
   expired: {
     title: "The certificate has expired",
     advice:
-      "A certificate of your endpoint, or of the authority that signed it, is too old. Renew it and load the new one into the server.",
+      "The certificate of your endpoint, or of the authority that signed it, has expired. Renew it and load the new certificate into your server.",
   },
   not_yet_valid: {
     title: "The certificate is not valid yet",
-    advice: "Its first day is in the future. Check the clock of the machine that issued it.",
+    advice:
+      "Its period of validity begins in the future. Check the clock of the machine that issued it.",
   },
   wrong_name: {
     title: "The certificate does not name this host",
     advice:
-      "The host of the URL must be in the subjectAltName of the certificate; the common name does not count. Check that the server sends the certificate of this host, and have a certificate without subjectAltName issued again.",
+      "The host of the URL must be in the subjectAltName of the certificate; the common name does not count. Check that the server sends the certificate of this host, and replace a certificate that has no subjectAltName.",
   },
   unknown_issuer: {
-    title: "The certificate is of an unknown authority",
+    title: "The certificate is from an unknown authority",
     advice:
-      "The chain ends at an authority that we do not trust. Use a certificate of a public authority, and check that no intermediate certificate is missing from the chain.",
+      "The chain ends at an authority that we do not trust. Use a certificate from a public authority, and check that no intermediate certificate is missing from the chain.",
   },
   self_signed: {
     title: "The certificate is self-signed",
-    advice: "Nobody vouches for it. Use a certificate of a public authority.",
+    advice: "No authority has signed it. Use a certificate from a public authority.",
   },
   chain_incomplete: {
     title: "The certificate chain is incomplete",
     advice:
-      "Your endpoint sends its own certificate without that of its issuer. Configure the whole chain (often called fullchain). If an authority of your own signed it, use a certificate of a public authority.",
+      "Your endpoint sends its own certificate without that of its issuer. Configure the whole chain (often called fullchain). If a private authority signed it, use a certificate from a public authority.",
   },
   invalid_certificate: {
     title: "The certificate is not accepted",
     advice:
-      "It is not for servers, is signed by a certificate that may not sign it, or breaks another rule of TLS. Have it issued again by a public authority.",
+      "It is not a server certificate, is signed by a certificate that is not a CA, or breaks another rule of TLS. Replace it with a certificate from a public authority.",
   },
   handshake: {
     title: "The TLS handshake failed",
     advice:
-      "Your endpoint refused or closed the connection during the handshake. Check that the port speaks TLS 1.2 or 1.3 with common cipher suites, and that it requires no client certificate.",
+      "Your endpoint rejected or closed the connection during the handshake. Check that the port speaks TLS 1.2 or 1.3 with common cipher suites, and that it does not require a client certificate.",
   },
 };
 
-const BY_REASON = new Map<string, Words>(Object.entries(WORDS));
+const TLS_WORDS_BY_REASON = new Map<string, TlsWords>(Object.entries(TLS_WORDS));
 
-/** Explains the reason of an attempt. Undefined without one, and for a reason of a newer version. */
-export function tlsWords(reason: string | null | undefined): Words | undefined {
-  return BY_REASON.get(reason ?? "");
+/**
+ * Returns the explanation of a reason; undefined if there is no reason, or if a newer version stored a reason that this
+ * version does not know.
+ */
+export function tlsWords(reason: string | null | undefined): TlsWords | undefined {
+  return TLS_WORDS_BY_REASON.get(reason ?? "");
 }
 
 /** The result of a POST as the dispatcher reports it. */
@@ -71,7 +75,7 @@ export interface Posted {
   readonly tlsReason?: TlsReason | undefined;
 }
 
-/** Names the failure of a POST of ours to an operator or partner in one word: `http_503`, `timeout`, `tls_expired`. */
+/** Returns a short name for the failure of a POST, for operators and partners: `http_503`, `timeout`, `tls_expired`. */
 export function postErrorOf({ kind, statusCode, errorCode = kind, tlsReason }: Posted): string {
   if (statusCode !== undefined) return `http_${statusCode}`;
   return tlsReason === undefined ? errorCode : `${errorCode}_${tlsReason}`;

@@ -5,21 +5,22 @@ import { unavailable } from "../lib/problem.ts";
 import { Waiter } from "../lib/waiter.ts";
 
 /**
- * Runs the transactions that lock sequences, on separate connections. Writers of one partner wait for each other, so
- * each partner gets only a share of these connections: a partner with a locked sequence cannot block the others.
+ * Runs the transactions that lock sequences, on database connections of their own. Writers of one partner wait for each
+ * other, so each partner may use only a share of these connections. Thus a partner whose sequence is locked cannot
+ * block the others.
  */
 export type WriterPool = ReturnType<typeof createWriterPool>;
 
 interface WriterPoolOptions {
-  /** The connections of the pool, except the one for batches. */
+  /** Number of database connections in the pool, without the one that `group` uses. */
   readonly connections: number;
-  /** The highest number of simultaneous transactions of a partner. */
+  /** Maximum number of concurrent transactions per partner. */
   readonly share: number;
   readonly waitMs: number;
 }
 
 /** A transaction that is not admitted yet. */
-interface Waiting {
+interface WaitingTransaction {
   readonly partners: readonly number[];
   readonly waiter: Waiter;
   isAdmitted: boolean;
@@ -32,10 +33,10 @@ export function createWriterPool(
 ) {
   /** The partners of each running transaction. */
   const running = new Set<readonly number[]>();
-  const waiting = new Set<Waiting>();
+  const waiting = new Set<WaitingTransaction>();
   /**
-   * The monotonic time until which each partner is blocked after a lock timeout; a transaction that succeeds ends the
-   * block earlier.
+   * The monotonic time until which each partner is blocked after a lock timeout; a successful transaction of the
+   * partner ends the block earlier.
    */
   const blockedUntilMs = new Map<number, number>();
 
@@ -48,8 +49,8 @@ export function createWriterPool(
   };
 
   /**
-   * Admits a transaction for all of its partners together or not at all: a transaction that took a share of one
-   * partner while it waits for another partner would block the first partner.
+   * Admits a transaction for all of its partners at once, or not at all. If it used the share of one partner while it
+   * waits for another, it would block the first partner.
    */
   const admit = (partners: readonly number[]) => {
     const isAdmitted = running.size < connections && partners.every(hasRoom);
@@ -58,18 +59,18 @@ export function createWriterPool(
   };
 
   const enter = async (partners: readonly number[]) => {
-    // A transaction for several partners would hold the sequences of its other partners while it waits for the
-    // blocked partner, so it is rejected.
+    // A transaction for several partners is rejected if one of them is blocked. It would hold the sequences of the
+    // other partners while it waits for the sequence of that partner.
     if (partners.length > 1 && partners.some(isBlocked)) throw unavailable();
     if (admit(partners)) return;
-    const one: Waiting = { partners, waiter: new Waiter(), isAdmitted: false };
+    const one: WaitingTransaction = { partners, waiter: new Waiter(), isAdmitted: false };
     waiting.add(one);
     await one.waiter.wait(clock, waitMs);
     waiting.delete(one);
     if (!one.isAdmitted) throw unavailable();
   };
 
-  const settle = (one: Waiting, isAdmitted: boolean) => {
+  const settle = (one: WaitingTransaction, isAdmitted: boolean) => {
     waiting.delete(one);
     one.isAdmitted = isAdmitted;
     one.waiter.nudge();
@@ -80,7 +81,10 @@ export function createWriterPool(
     for (const one of waiting) if (admit(one.partners)) settle(one, true);
   };
 
-  /** Blocks a partner after a lock timeout. With several partners it is unknown which sequence was locked. */
+  /**
+   * Blocks a partner after a lock timeout. Does nothing for several partners, because the partner of the locked
+   * sequence is unknown.
+   */
   const block = ([partner, ...others]: readonly number[]) => {
     if (partner === undefined || others.length > 0) return;
     blockedUntilMs.set(partner, clock.monotonicMs() + waitMs);
@@ -90,8 +94,9 @@ export function createWriterPool(
 
   return {
     /**
-     * Runs `work` in a transaction, like `Db`, once all of these partners are within their share. Throws
-     * `unavailable` if that takes too long. `readsFirst`: the first statements are sent with `begin`.
+     * Runs `work` in a transaction as soon as each of these partners has room in its share. Throws `unavailable` if
+     * that takes longer than `waitMs`. With `readsFirst`, the first statements only read and are sent together with
+     * `begin`.
      */
     async transaction<T>(
       partnerIds: readonly number[],
@@ -112,13 +117,16 @@ export function createWriterPool(
       }
     },
     /**
-     * Runs `work` in a transaction that waits for no sequence, so the transaction needs no admission. The caller runs
-     * one such transaction at a time, on a connection that is reserved for it. Its first statements only read, so
-     * they are sent with `begin`.
+     * Runs `work` in a transaction that never waits for a sequence, so it needs no admission. The caller runs one such
+     * transaction at a time, on a database connection that is reserved for it. Its first statements only read, so they
+     * are sent together with `begin`.
      */
     group: <T>(work: (tx: Tx) => Promise<T>): Promise<T> =>
       db.transaction(work, { readsFirst: true }),
-    /** Runs a statement that waits for no sequence and is a transaction by itself, like that of `group`. */
+    /**
+     * Runs a statement that is a transaction of its own and never waits for a sequence, like the transaction of
+     * `group`.
+     */
     run: db.run,
     /** Whether a transaction recently timed out while it waited for the sequence of one of these partners. */
     isBlocked: (partnerIds: readonly number[]) => partnerIds.some(isBlocked),

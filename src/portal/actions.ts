@@ -1,24 +1,28 @@
-import type { Db } from "../../db/client.ts";
 import { ulid } from "ulid";
 
-import { changesOf } from "../auth/audit-changes.ts";
-import { recordAudit } from "../auth/queries/audit.ts";
-import { holdCaller } from "../auth/actions/open-session.ts";
-import { openPortalSession, type PortalSessionDeps } from "../auth/actions/open-portal-session.ts";
-import { refuseExcess } from "../auth/actions/access-denied.ts";
-import { authorityOf } from "../auth/authority.ts";
-import { guardReceivers } from "../auth/guard.ts";
-import { subscriptionsOf } from "../auth/portal-pages.ts";
-import { creating } from "../auth/actions/keyed-requests.ts";
-import { rejectIfSuspended } from "../webhooks/actions/state.ts";
-import type { RequestContext } from "../http/request-context.ts";
+import * as queries from "./queries.ts";
+import type { Db, Tx } from "../../db/client.ts";
+import { changesOf } from "../audit/changes.ts";
+import { recordAudit } from "../audit/queries.ts";
+import { refuseExcess } from "../auth/access/access-denied.ts";
+import { authorityOf } from "../auth/access/authority.ts";
+import { guardReceivers } from "../auth/access/guard.ts";
+import { subscriptionsOf } from "../auth/access/portal-pages.ts";
+import { creating } from "../auth/keyed-requests.ts";
+import type { KeyRing } from "../auth/keys/key-ring.ts";
+import { holdCaller, issueToken } from "../auth/sign-in/open-session.ts";
+import { insertAuthenticationEvent } from "../auth/sign-in/queries.ts";
+import { holdToken } from "../auth/tokens/queries.ts";
+import { holdUser } from "../auth/user-queries.ts";
 import type { ValidParts } from "../http/fields.ts";
 import { type Caller, type Principal, tenantOf } from "../http/principal.ts";
+import type { RequestContext } from "../http/request-context.ts";
 import type { RuleErrors } from "../http/rules.ts";
 import { addMs, isoInstant, type Clock } from "../lib/clock.ts";
 import type { Config } from "../lib/config.ts";
 import { Problem } from "../lib/problem.ts";
 import { hashSecret, newSecret } from "../lib/secrets.ts";
+import { rejectIfSuspended } from "../webhooks/actions/state.ts";
 import {
   DEFAULT_TTL_S,
   isOrigin,
@@ -27,7 +31,6 @@ import {
   type PortalLinkBody,
   type PortalSession,
 } from "./model.ts";
-import * as queries from "./queries.ts";
 
 export interface PortalDeps extends PortalSessionDeps {
   readonly db: Db;
@@ -46,7 +49,7 @@ interface LinkTarget {
   readonly actsAs: number | null;
 }
 
-/** Creates a link to pages of the caller's own partner. Its session acts as the caller. */
+/** Creates a portal link to pages of the caller's own partner. The session that the link opens acts as the caller. */
 export function makeOwnLink(
   deps: PortalDeps,
   caller: Caller,
@@ -55,7 +58,7 @@ export function makeOwnLink(
   return makeLink(deps, caller, { partnerId: tenantOf(caller.principal), actsAs: null }, body);
 }
 
-/** Creates a link for an operator. Its session acts as the partner's first active owner. */
+/** Creates a portal link for an operator. The session that the link opens acts as the partner's first active owner. */
 export async function makeOperatorLink(
   deps: PortalDeps,
   caller: Caller,
@@ -68,8 +71,9 @@ export async function makeOperatorLink(
 }
 
 /**
- * Creates a link. Its code is in the fragment, so that no server and no log sees it. The key in the path identifies
- * the partner to the server, which has to send the origins that may frame the page.
+ * Creates a portal link. Its code is in the fragment of the URL, so that browsers send it to no server and no server
+ * logs it. The key in the path identifies the partner, because the server sends the origins that may frame the
+ * partner's pages with the page.
  */
 async function makeLink(
   deps: PortalDeps,
@@ -86,7 +90,8 @@ async function makeLink(
   const expiresAt = addMs(now, ttlS * 1000);
   const scope = scopes.join(" ");
   await creating(deps.db, { requestContext }, async (tx) => {
-    // An operator's token outlives a suspension of the partner; those of the partner's own people end with it.
+    // The suspension of a partner revokes the tokens of its users, but not an operator's token. So an operator's
+    // request is rejected here if the partner is suspended.
     if (actsAs !== null) await rejectIfSuspended(tx, partnerId);
     await holdCaller(tx, principal);
     const { jti } = principal;
@@ -106,7 +111,7 @@ async function makeLink(
   return { url, expires_at: isoInstant(expiresAt) };
 }
 
-/** Checks that the pages belong to subscriptions of the partner. */
+/** Returns an error for the first page that names a subscription which the partner does not have. */
 export async function pageErrors(
   { db }: Pick<PortalDeps, "db">,
   partnerId: number,
@@ -120,7 +125,10 @@ export async function pageErrors(
   return { [`pages.${bad}`]: bad === -1 ? undefined : "is no subscription of the partner" };
 }
 
-/** Opens the session of a link, once. Every invalid code, and one at the key of another partner, gets the same 400. */
+/**
+ * Exchanges the code of a portal link for a session, once. An invalid code, and a code that belongs to another partner
+ * than the key, get the same 400.
+ */
 export async function redeemLink(
   deps: PortalDeps,
   { key, code }: { readonly key: string; readonly code: string },
@@ -186,7 +194,10 @@ export async function framedBy({ db }: Pick<PortalDeps, "db">, key: string): Pro
   return isKey(key) ? queries.originsOfKey(db, key) : [];
 }
 
-/** Whether a text of a path may be the key of a portal. PostgreSQL rejects some others, such as NUL. */
+/**
+ * Returns whether a segment of a path can be the key of a partner's portal. Other texts are not searched for, because
+ * PostgreSQL rejects some of them, such as a text with NUL.
+ */
 const isKey = (text: string): boolean => /^[\w-]{1,64}$/.test(text);
 
 /** Reads the portal settings of a partner, and creates them on first use. */
@@ -195,8 +206,67 @@ async function settingsOf({ db, clock }: Pick<PortalDeps, "db" | "clock">, partn
   if (row !== undefined) return row;
   const key = ulid(clock.now().getTime()).toLowerCase();
   await queries.insertSettings(db, { partnerId, key, origins: [] });
-  // A concurrent request may have created the settings first.
+  // The settings are read again, because a concurrent request may have inserted its own first.
   const made = await queries.settingsOf(db, partnerId);
   if (made === undefined) throw new Error(`Partner ${partnerId} has no portal.`);
   return made;
+}
+
+/** Lifetime in seconds of a session that a portal link opens. The session cannot be refreshed (contract 6.20). */
+const PORTAL_SESSION_S = 3_600;
+
+interface PortalSessionDeps {
+  readonly keys: KeyRing;
+  readonly config: Pick<Config, "accessTokenTtlS">;
+}
+
+/** The access that a portal link gives, and the user whom the session of the link acts as. */
+interface OpenedLink {
+  readonly userId: number;
+  /** The operator who created the link; null if a user of the partner created it. */
+  readonly impersonatorId: number | null;
+  /** The id of the token that created the link. The session of the link ends together with that token. */
+  readonly parentJti: string;
+  readonly clientId: string | null;
+  readonly scope: string;
+  readonly pages: readonly string[];
+}
+
+/**
+ * Opens the session of a portal link. `consume` deletes the link and returns false if another request has already used
+ * it. The function returns undefined if the link was used before, if the user, the company or the operator is not
+ * active, or if the token that created the link has ended. Only a successful call uses up the link.
+ */
+async function openPortalSession(
+  tx: Tx,
+  { keys, config }: PortalSessionDeps,
+  link: OpenedLink,
+  {
+    consume,
+    requestContext,
+    now,
+  }: { consume: () => Promise<boolean>; requestContext: RequestContext; now: Date },
+): Promise<{ token: string; expiresInS: number } | undefined> {
+  const { userId, impersonatorId, parentJti, clientId, scope, pages } = link;
+  // Users are locked before the token that created the link, because transactions that revoke tokens take the locks in
+  // this order. They also delete the links of the tokens.
+  if (impersonatorId !== null && !(await holdUser(tx, impersonatorId))) return undefined;
+  const person = await holdUser(tx, userId);
+  if (person === undefined || !(await holdToken(tx, parentJti))) return undefined;
+  if (!(await consume())) return undefined;
+  const familyId = ulid(now.getTime());
+  const { ip, userAgent } = requestContext;
+  const event = { id: familyId, userId, method: "portal", clientId, ip, userAgent } as const;
+  await insertAuthenticationEvent(tx, { ...event, at: now });
+  const ttlS = Math.min(PORTAL_SESSION_S, config.accessTokenTtlS);
+  const grant = { kind: "portal", userId, familyId, clientId, impersonatorId, parentJti } as const;
+  const { token, jti } = await issueToken(tx, keys, { ...grant, scope, pages, ttlS, now });
+  await recordAudit(tx, {
+    at: now,
+    action: "PORTAL_LINK_REDEEMED",
+    actor: { userId, companyId: person.companyId, impersonatorId },
+    requestContext,
+    details: { session_id: familyId, jti, pages, scope },
+  });
+  return { token, expiresInS: ttlS };
 }

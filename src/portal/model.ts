@@ -1,11 +1,11 @@
 import { Type, type Static } from "@sinclair/typebox";
 
-import { PORTAL_PAGE } from "../auth/portal-pages.ts";
+import { PORTAL_PAGE } from "../auth/access/portal-pages.ts";
 import { literals } from "../http/principal.ts";
 import { instantAnswer, receiving, secretText, storableText } from "../http/text.ts";
 
 const closed = { additionalProperties: false } as const;
-/** The most pages that a link may open, because a partner has at most this many subscriptions. */
+/** The most pages that a portal link may open. It is the number of subscriptions that a partner may have. */
 const MAX_PAGES = 2;
 const TTL_S = { minimum: 30, maximum: 3_600 } as const;
 export const DEFAULT_TTL_S = 300;
@@ -32,7 +32,7 @@ export const portalLinkBody = Type.Object(
     ),
     theme: Type.Optional(
       literals(["light", "dark"], {
-        description: "Colour scheme; that of the browser by default.",
+        description: "Colour scheme; the browser's by default.",
       }),
     ),
     ttl_s: Type.Optional(
@@ -99,8 +99,8 @@ export const embeddingBody = Type.Object(embedding, {
   examples: [{ origins: ["https://tools.partner.example"] }],
 });
 /**
- * The schema of the response. It is a separate object from the schema of the body, because Elysia keeps one validator
- * per schema object, and responses are not validated.
+ * The schema of the response. It is not the same object as the schema of the body: Elysia keeps one validator per
+ * schema object, and responses are not validated.
  */
 export const embeddingObject = Type.Object(embedding, {
   ...closed,
@@ -111,13 +111,13 @@ export type Embedding = Static<typeof embeddingObject>;
 
 /**
  * The pattern of an origin. The text goes unescaped into a Content-Security-Policy, so the pattern excludes the
- * characters that have a meaning there. It also excludes IPv6 addresses, which such policies do not support, labels that
- * begin or end with a hyphen, and port 0.
+ * characters that have a meaning there. It also excludes IPv6 addresses, which such policies do not support, labels
+ * that begin or end with a hyphen, and port 0.
  */
-const ORIGIN =
+const ORIGIN_PATTERN =
   /^(?:https:\/\/[a-z\d]+(?:-+[a-z\d]+)*(?:\.[a-z\d]+(?:-+[a-z\d]+)*)*|http:\/\/(?:localhost|127\.0\.0\.1))(?::[1-9]\d{0,4})?$/;
 
-/** Checks that a text is an origin as browsers send it, with https unless the host is the local machine. */
+/** Returns whether a text is an origin as browsers send it, with https unless the host is the local machine. */
 export function isOrigin(text: string): boolean {
-  return ORIGIN.test(text) && URL.canParse(text) && new URL(text).origin === text;
+  return ORIGIN_PATTERN.test(text) && URL.canParse(text) && new URL(text).origin === text;
 }

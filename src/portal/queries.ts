@@ -26,7 +26,10 @@ export async function lockOrigins(tx: Tx, partnerId: number): Promise<string[]> 
   return row?.origins ?? [];
 }
 
-/** Inserts the portal settings of a partner unless it has some. The key never changes afterwards. */
+/**
+ * Inserts the portal settings of a partner. Changes nothing if the partner has settings, so that the key of its portal
+ * never changes.
+ */
 export async function insertSettings(db: DbOrTx, fresh: SettingsRow): Promise<void> {
   await db.insert(portalSettings).values(fresh).onConflictDoNothing();
 }
@@ -58,7 +61,7 @@ export async function activeOwnerOf(db: DbOrTx, partnerId: number): Promise<numb
   return row?.id;
 }
 
-/** Returns those of the ids that are subscriptions of the partner. */
+/** Returns the ids of those subscriptions among `ids` that belong to the partner and are not deleted. */
 export async function ownSubscriptions(
   db: DbOrTx,
   partnerId: number,
@@ -77,8 +80,8 @@ export async function insertLink(tx: Tx, link: typeof portalLinks.$inferInsert):
 }
 
 /**
- * Finds a valid portal link of the partner whose pages have this key, with the user that its session acts as, and the
- * operator if an operator created it.
+ * Finds a portal link that is not expired, by its code and the key of the partner's portal. Returns it with the user
+ * whom its session acts as and, if an operator created it, the operator.
  */
 export async function findLink(
   db: DbOrTx,
@@ -107,7 +110,7 @@ export async function findLink(
     : { ...link, userId: ownerId, impersonatorId: makerId };
 }
 
-/** Deletes a portal link. Returns false if a concurrent request has already used it. */
+/** Deletes a portal link. Returns false if another request has already used it. */
 export async function consumeLink(tx: Tx, hash: string): Promise<boolean> {
   const { count } = await tx.delete(portalLinks).where(eq(portalLinks.codeHash, hash));
   return count > 0;

@@ -10,7 +10,7 @@ import {
   partnerAdmin,
   withStepUp,
   withStepUpOfReceivers,
-} from "../auth/guard.ts";
+} from "../auth/access/guard.ts";
 import { BASE_PATH } from "../http/access.ts";
 import { tenantOf } from "../http/principal.ts";
 import type { Checks } from "../http/checks.ts";
@@ -44,12 +44,14 @@ interface PortalRouteDeps extends PortalDeps {
   readonly checks: Checks;
 }
 
-/** Serves portal links, their sessions and the origins that may frame the portal (contract 6.20). */
+/**
+ * Defines the routes of portal links, of their sessions, and of the origins that may frame the portal (contract 6.20).
+ */
 export function portalRoutes(deps: PortalRouteDeps) {
   return join(linkRoutes(deps), operatorRoute(deps), redeemRoute(deps));
 }
 
-/** Serves the session of a link to the page that it opens. */
+/** Defines the route with which the page of a portal link exchanges the code of the link for a session. */
 function redeemRoute(deps: PortalRouteDeps) {
   return new Elysia({ prefix: BASE_PATH, tags: ["Sign-in"] })
     .use(deps.checks)
@@ -64,7 +66,7 @@ function redeemRoute(deps: PortalRouteDeps) {
         detail: {
           operationId: "openPortalSession",
           summary: "Exchange the code of a portal link for a token",
-          description: "The page that the link opens calls it. A code works once.",
+          description: "The page that the link opens calls this operation. A code works once.",
         },
       },
     );
@@ -89,7 +91,7 @@ function operatorRoute(deps: PortalRouteDeps) {
         response: { 201: portalLinkAnswer, 409: errorResponse("no_owner", "company_inactive") },
         detail: {
           operationId: "createPartnerPortalLink",
-          summary: "Make a link to pages of a partner",
+          summary: "Create a portal link to pages of a partner",
           description: "Its session acts as the partner's owner.",
         },
       },
@@ -111,8 +113,8 @@ function linkRoutes(deps: PortalRouteDeps) {
         response: { 201: portalLinkAnswer },
         detail: {
           operationId: "createPortalLink",
-          summary: "Make a link to pages of the dashboard",
-          description: "The link works in a window or in a frame.",
+          summary: "Create a portal link",
+          description: "The link opens webhook pages in a window or in a frame.",
         },
       },
     )
@@ -138,7 +140,7 @@ function linkRoutes(deps: PortalRouteDeps) {
           operationId: "updateEmbedding",
           summary: "Set the origins that may frame the portal",
           description:
-            "Origins are https, or http on localhost. A change of them asks for a fresh session.",
+            "Origins are https, or http on localhost. Changing them requires a fresh session.",
         },
       },
     );

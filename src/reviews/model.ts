@@ -1,7 +1,8 @@
 import { type Static, Type } from "@sinclair/typebox";
 
 import type { reviews } from "../../db/schema/reviews.ts";
-import { isRowId, pageQuery } from "../http/list.ts";
+import { pageQuery } from "../http/list.ts";
+import { isRowId } from "../http/ids.ts";
 import { literals } from "../http/principal.ts";
 import { type RowOf, shown, storedJson } from "../http/shown.ts";
 import {
@@ -16,13 +17,13 @@ import type { ReviewFacts } from "../outbox/event.ts";
 import { FLAG_MOVES, FLAG_STATUSES } from "./events.ts";
 
 /**
- * A review with the facts of its site that events and answers show. The reviewer's email is left out, because no body
- * contains it.
+ * A review with the data about its site that webhook bodies and API answers contain. The reviewer's email and the
+ * profane words are omitted, because neither of them contains these.
  */
 export type Review = Omit<typeof reviews.$inferSelect, "reviewerEmail" | "profanity"> &
   Pick<RowOf<typeof ReviewObject>, "reviewSiteId" | "sourcePlatform">;
 
-/** Makes the review object of a webhook body (contract 8.2 and 8.5). */
+/** Builds the review object of a webhook body (contract 8.2 and 8.5). */
 export function reviewFacts(
   review: Pick<
     Review,
@@ -44,24 +45,27 @@ const RESPONSE_CHARS = 10_000;
 const REASON_CHARS = 1_000;
 const NOTE_CHARS = 10_000;
 
-const closed = { additionalProperties: false };
+const closedObject = { additionalProperties: false };
 export const ResponseBody = Type.Object(
   { body: storableText([1, RESPONSE_CHARS]) },
-  { ...closed, title: "ResponseInput" },
+  { ...closedObject, title: "ResponseInput" },
 );
 export const FlagBody = Type.Object(
   { reason: storableText([1, REASON_CHARS]) },
-  { ...closed, title: "FlagInput" },
+  { ...closedObject, title: "FlagInput" },
 );
 export const FlagStatusBody = Type.Object(
   { status: literals(FLAG_MOVES) },
-  { ...closed, title: "FlagStatus" },
+  { ...closedObject, title: "FlagStatus" },
 );
-export const AssignBody = Type.Object({ user_id: rowId() }, { ...closed, title: "Assignment" });
+export const AssignBody = Type.Object(
+  { user_id: rowId() },
+  { ...closedObject, title: "Assignment" },
+);
 export const NoteBody = Type.Object(
   { body: storableText([1, NOTE_CHARS]) },
   {
-    ...closed,
+    ...closedObject,
     title: "NoteInput",
     examples: [{ body: "Called the customer, who will come back." }],
   },
@@ -116,7 +120,7 @@ export const ReviewObject = Type.Object(
   {
     id: Type.Integer(),
     external_review_id: Type.String(),
-    external_id: orNull(Type.String(), { description: "The platform's own id; null for none." }),
+    external_id: orNull(Type.String(), { description: "The platform's own id; null without one." }),
     store_id: Type.Integer(),
     store_review_site_id: Type.Integer(),
     review_site_id: Type.Integer(),
@@ -152,12 +156,13 @@ export function showReview(one: Review): Static<typeof ReviewObject> {
   const response =
     responseBody === null ? null : { body: responseBody, userId: responseUserId, respondedAt };
   const flag = flagStatus === null ? null : { status: flagStatus, reason: flagReason };
-  // The facts come first, in the order of webhook bodies.
+  // The fields of webhook bodies come first, in the order in which webhook bodies contain them.
   return { ...reviewFacts(one), ...shown(ReviewObject, { ...one, response, flag }) };
 }
 
 const historyId = Type.Integer({ examples: [9_001] });
-// The column has no static type; every event is recorded with metadata of these shapes.
+// `storedJson` shows the column without checking it: the column has no static type, but every event is recorded with
+// the metadata of its kind.
 const recordedMetadata = storedJson(
   Type.Record(Type.String(), Type.Unknown(), {
     examples: [
@@ -170,7 +175,7 @@ export const HistoryObject = Type.Object({
   id: historyId,
   event_id: Type.String(),
   event: Type.String(),
-  // The columns have no static type; every event is recorded with values of these shapes.
+  // `storedJson` shows the columns without checking them: every event is recorded with values of these shapes.
   actor: storedJson(EventActor),
   metadata: recordedMetadata,
   occurred_at: instantAnswer(),
@@ -198,7 +203,10 @@ export function showPartnerReview(one: Review): Static<typeof PartnerReviewObjec
   return { account_id: one.accountId, ...showReview(one) };
 }
 
-/** The cursor of a list in the order of the last change: its instant in ms and the id of the review. */
+/**
+ * Returns the sort key for lists in the order of the last change: the instant of the change in ms, and the id of the
+ * review.
+ */
 export const changeKeyOf = ({ updatedAt, id }: Review): string => `${updatedAt.getTime()}.${id}`;
 const isChangeKey = (key: string): boolean => /^\d{1,15}\.[1-9]\d{0,15}$/.test(key);
 
@@ -217,7 +225,8 @@ export const partnerHistoryQuery = Type.Object({
       minimum: 0,
       maximum: MAX_BIGID,
       examples: [9_001],
-      description: "The `id` of the last row that the caller has; the list continues after it.",
+      description:
+        "The `id` of the last row that the caller has. The list continues after that row.",
     }),
   ),
   since: Type.Optional(instantText()),
@@ -234,7 +243,7 @@ export const PartnerHistoryObject = Type.Object(
     store_id: Type.Integer(),
     store_review_site_id: Type.Integer(),
     review_id: nullableId,
-    // The columns have no static type; every event is recorded with values of these shapes.
+    // `storedJson` shows the columns without checking them: every event is recorded with values of these shapes.
     actor: storedJson(EventActor),
     review: storedJson(
       orNull(EventReview, {
@@ -247,7 +256,9 @@ export const PartnerHistoryObject = Type.Object(
       }),
     ),
     metadata: recordedMetadata,
-    is_imported: Type.Boolean({ description: "Whether an import made it; no webhook was sent." }),
+    is_imported: Type.Boolean({
+      description: "Whether an import created it; no webhook was sent.",
+    }),
     occurred_at: instantAnswer(),
     recorded_at: instantAnswer(),
   },
@@ -282,7 +293,10 @@ export const StoreReviewSiteObject = Type.Object(
 );
 export type StoreReviewSite = RowOf<typeof StoreReviewSiteObject>;
 
-/** `store_id` limits the list to users with access to that store; its reviews may be assigned to them. */
+/**
+ * Query of the users of an account. `store_id` limits the list to users with access to that store, to whom its reviews
+ * may be assigned.
+ */
 export const colleagueQuery = Type.Object({
   ...pageQuery(isRowId),
   store_id: Type.Optional(rowId()),

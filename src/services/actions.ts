@@ -1,13 +1,13 @@
 import { ulid } from "ulid";
 
 import type { Db } from "../../db/client.ts";
-import { changesOf } from "../auth/audit-changes.ts";
-import { recordAudit } from "../auth/queries/audit.ts";
-import { endAccess } from "../auth/actions/sessions.ts";
-import type { KeyRing } from "../auth/key-ring.ts";
-import { creating } from "../auth/actions/keyed-requests.ts";
+import { changesOf } from "../audit/changes.ts";
+import { recordAudit } from "../audit/queries.ts";
+import { endAccess } from "../auth/sign-in/sessions.ts";
+import type { KeyRing } from "../auth/keys/key-ring.ts";
+import { creating } from "../auth/keyed-requests.ts";
 import type { ValidParts } from "../http/fields.ts";
-import { findRow } from "../http/list.ts";
+import { findRow } from "../http/ids.ts";
 import type { Caller } from "../http/principal.ts";
 import type { RuleErrors } from "../http/rules.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -35,10 +35,17 @@ export async function serviceErrors(
   const given = (partnerIds ?? []).flatMap((one) => one ?? []);
   const unknown = given.length === 0 ? [] : await queries.unknownPartners(db, given);
   const isFine = unknown.length === 0;
-  return { partner_ids: isFine ? undefined : `are not all partners: ${unknown.join(", ")}` };
+  return {
+    partner_ids: isFine
+      ? undefined
+      : `must be ids of partners; these are not: ${unknown.join(", ")}`,
+  };
 }
 
-/** Creates a service, which belongs to the company of its operator, the platform. */
+/**
+ * Creates a service of the platform. Its user belongs to the platform's company, which is that of the operator who
+ * creates it.
+ */
 export async function createService(
   { db, clock }: Pick<ServiceDeps, "db" | "clock">,
   { principal, requestContext }: Caller,
@@ -68,8 +75,8 @@ function orNotFound<T>(row: T | undefined): T {
 }
 
 /**
- * Changes a service. From the next request on its tokens are limited to the new scopes and partners; a new scope needs a
- * new token.
+ * Changes a service. From the next request on, its tokens are limited to the new scopes and partners. An added scope
+ * applies only to tokens that are issued afterwards.
  */
 export async function updateService(
   { db, clock }: Pick<ServiceDeps, "db" | "clock">,
@@ -96,7 +103,7 @@ export async function updateService(
   });
 }
 
-/** Deletes a service: its tokens end at once. Its user stays without access, for the rows of the audit log. */
+/** Deletes a service and revokes its tokens. Its user stays as an inactive row, because the audit log refers to it. */
 export async function deleteService(
   { db, clock }: Pick<ServiceDeps, "db" | "clock">,
   { principal, requestContext }: Caller,

@@ -1,7 +1,8 @@
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
 
 import { literals, SERVICE_SCOPES } from "../http/principal.ts";
-import { isRowId, pageQuery } from "../http/list.ts";
+import { pageQuery } from "../http/list.ts";
+import { isRowId } from "../http/ids.ts";
 import type { RowOf } from "../http/shown.ts";
 import { instantAnswer, instantText, lineText, orNull, rowId, secretText } from "../http/text.ts";
 
@@ -16,13 +17,13 @@ const scopes = Type.Array(literals(SERVICE_SCOPES), {
   uniqueItems: true,
   description: "What the service may do.",
   examples: [["actions:write"]],
-  explain: `must be different ones of ${SERVICE_SCOPES.join(", ")}`,
+  explain: `must be different scopes of ${SERVICE_SCOPES.join(", ")}`,
 });
 const partnerIds = orNull(
   Type.Array(rowId(), { minItems: 1, maxItems: MAX_PARTNERS, uniqueItems: true }),
   {
     explain: `must be 1 to ${MAX_PARTNERS} different ids of partners, or null for all`,
-    description: "The partners for which it acts; null for all.",
+    description: "Ids of the partners for which it acts; null for all.",
   },
 );
 const settings = { name: lineText([1, NAME_CHARS]), scopes, partner_ids: partnerIds };
@@ -52,7 +53,7 @@ export const ServiceObject = Type.Object(
     name: Type.String(),
     scopes: Type.Array(Type.String(), { examples: [["actions:write"]] }),
     partner_ids: orNull(Type.Array(Type.Integer()), {
-      description: "The partners for which it acts; null for all.",
+      description: "Ids of the partners for which it acts; null for all.",
     }),
     created_at: instantAnswer(),
     updated_at: instantAnswer(),
@@ -71,7 +72,7 @@ export const ServiceTokenBody = Type.Object(
   {
     name: lineText([1, NAME_CHARS]),
     expires_at: Object.assign(instantText(), {
-      description: "The end of the token, at most 400 days from now.",
+      description: "Expiry time of the token, at most 400 days from now.",
     }),
   },
   {
@@ -109,7 +110,7 @@ const optional = <T extends TSchema>(schema: T) => Type.Optional(schema);
 export const IntrospectAnswer = Type.Object(
   {
     active: Type.Boolean({
-      description: "Whether the token is valid now; if not, nothing else is answered.",
+      description: "Whether the token is valid now. If not, the other fields are absent.",
     }),
     kind: optional(Type.String()),
     user_id: optional(Type.Integer()),

@@ -36,14 +36,14 @@ export async function lockService(tx: Tx, wanted: number): Promise<Service | und
   return serviceById(tx, wanted);
 }
 
-/** Reads services that have not ended. */
+/** Reads the services with these ids that are not deleted. */
 export function servicesById(db: DbOrTx, ids: readonly number[]): Promise<Service[]> {
   return selectServices(db).where(and(anyOf(id, ids), users.isActive));
 }
 
 /**
- * Inserts a service and the user that it acts as, with an id of `ownId`. The email is an address that no mail can reach
- * (RFC 6761, 6.4).
+ * Inserts a service and the user that it acts as. Both rows have the same id, from `ownId`. The email of the user is an
+ * address that no mail can reach (RFC 6761, 6.4).
  */
 export async function insertService(
   tx: Tx,
@@ -88,13 +88,13 @@ export async function updateService(
   await tx.update(services).set(lists).where(eq(id, wanted));
 }
 
-/** Ends a service, by deactivating its user. Returns false if it has ended already. */
+/** Deletes a service by deactivating its user. Returns false if it was already deleted. */
 export async function endService(tx: Tx, wanted: number, now: Date): Promise<boolean> {
   const isOne = and(eq(users.id, wanted), eq(users.role, "service"), users.isActive);
   return (await tx.update(users).set({ isActive: false, updatedAt: now }).where(isOne)).count > 0;
 }
 
-/** Returns those of the ids that are not partners. */
+/** Returns those of the ids that are not the id of a partner. */
 export async function unknownPartners(db: DbOrTx, ids: readonly number[]): Promise<number[]> {
   const rows = await db
     .select({ id: companies.id })

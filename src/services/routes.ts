@@ -2,8 +2,8 @@ import { join } from "../http/join.ts";
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
-import { inPerson, platformService, superAdmin, withStepUp } from "../auth/guard.ts";
-import { apiTokenKey, isApiTokenKey } from "../auth/actions/api-tokens.ts";
+import { inPerson, platformService, superAdmin, withStepUp } from "../auth/access/guard.ts";
+import { apiTokenKey, isApiTokenKey } from "../auth/tokens/api-tokens.ts";
 import { BASE_PATH } from "../http/access.ts";
 import type { Checks } from "../http/checks.ts";
 import { errorResponse } from "../http/errors.ts";
@@ -11,7 +11,7 @@ import { listOf, listSchema, pageOf, pageQuery } from "../http/list.ts";
 import { loads } from "../http/request-state.ts";
 import type { RuleInput } from "../http/rules.ts";
 import { shown, shownAs } from "../http/shown.ts";
-import * as tokens from "../auth/actions/service-tokens.ts";
+import * as tokens from "../auth/tokens/service-tokens.ts";
 import * as actions from "./actions.ts";
 import {
   IntrospectAnswer,
@@ -34,13 +34,23 @@ interface ServiceRouteDeps extends actions.ServiceDeps {
   readonly checks: Checks;
 }
 
-/** Serves the administration of services, and the check of tokens to them (contract 10.7 and 9.7). */
+/**
+ * Defines the routes that manage services, and the route with which a service checks a token (contract 10.7 and 9.7).
+ */
 export function serviceRoutes(deps: ServiceRouteDeps) {
-  return join(listRoutes(deps), singleRoutes(deps), tokenRoutes(deps), introspectionRoutes(deps));
+  return join(
+    serviceListRoutes(deps),
+    singleRoutes(deps),
+    tokenRoutes(deps),
+    introspectionRoutes(deps),
+  );
 }
 
 const reading = superAdmin();
-/** A service acts for whole partners, so only a person makes or changes one (contract 3.9). */
+/**
+ * Access rule for changes of a service: only a super-admin in person may create or change one, because a service acts
+ * for whole partners (contract 3.9).
+ */
 const changing = withStepUp(inPerson(reading));
 const show = shownAs(ServiceObject);
 
@@ -50,7 +60,7 @@ function adminBase({ checks, ...deps }: ServiceRouteDeps) {
     .macro(loads("service", ({ params }) => actions.findService(deps, params["id"])));
 }
 
-function listRoutes(deps: ServiceRouteDeps) {
+function serviceListRoutes(deps: ServiceRouteDeps) {
   return adminBase(deps)
     .get(
       "",
@@ -65,7 +75,7 @@ function listRoutes(deps: ServiceRouteDeps) {
         detail: {
           operationId: "listServices",
           summary: "List services, newest first",
-          description: "The services of the platform that call this API.",
+          description: "Services of the platform that call this API.",
         },
       },
     )
@@ -81,7 +91,7 @@ function listRoutes(deps: ServiceRouteDeps) {
         detail: {
           operationId: "createService",
           summary: "Create a service of the platform",
-          description: "It has no token at first.",
+          description: "A new service has no token.",
         },
       },
     );
@@ -112,7 +122,7 @@ function singleRoutes(deps: ServiceRouteDeps) {
         detail: {
           operationId: "changeService",
           summary: "Change a service",
-          description: "Limits its tokens at once; a new scope needs a new token.",
+          description: "Limits its tokens immediately. A new scope requires a new token.",
         },
       },
     )
@@ -129,7 +139,7 @@ function singleRoutes(deps: ServiceRouteDeps) {
         detail: {
           operationId: "deleteService",
           summary: "Delete a service",
-          description: "Its tokens end at once.",
+          description: "Its tokens stop working immediately.",
         },
       },
     );
@@ -155,7 +165,7 @@ function tokenRoutes(deps: ServiceRouteDeps) {
         detail: {
           operationId: "listServiceTokens",
           summary: "List the tokens of a service, newest first",
-          description: "With their ends and last uses, never with the token.",
+          description: "With their expiry and last use, without the tokens themselves.",
         },
       },
     )
@@ -178,8 +188,9 @@ function tokenRoutes(deps: ServiceRouteDeps) {
         response: { 201: ServiceTokenWithSecret, 409: errorResponse("limit_reached") },
         detail: {
           operationId: "createServiceToken",
-          summary: "Issue a token to a service; it is shown once",
-          description: "Earlier tokens stay valid, so that they are replaced without a gap.",
+          summary: "Issue a token to a service",
+          description:
+            "The token is shown once. Earlier tokens stay valid, so you can replace them without downtime.",
         },
       },
     )
@@ -197,13 +208,13 @@ function tokenRoutes(deps: ServiceRouteDeps) {
         detail: {
           operationId: "revokeServiceToken",
           summary: "Revoke a token of a service",
-          description: "It stops working at once.",
+          description: "It stops working immediately.",
         },
       },
     );
 }
 
-/** Serves the check of a token to services (contract 9.7). */
+/** Defines the route with which a service checks a token (contract 9.7). */
 function introspectionRoutes(deps: ServiceRouteDeps) {
   return new Elysia({ prefix: `${BASE_PATH}/platform`, tags: ["Platform"] })
     .use(deps.checks)
@@ -218,7 +229,7 @@ function introspectionRoutes(deps: ServiceRouteDeps) {
           operationId: "introspectToken",
           summary: "Introspect any token of this service",
           description:
-            "Tells whose token it is and what it may do now; every invalid one is only inactive.",
+            "Returns the owner and the current scopes of a token. For an invalid token, returns only that it is inactive.",
         },
       },
     );

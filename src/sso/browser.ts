@@ -4,7 +4,7 @@ import { HostCookie } from "../http/cookie.ts";
 import type { Config } from "../lib/config.ts";
 
 const SECRET_BYTES = 32;
-const SECRET = /^[\w-]{43}$/;
+const SECRET_PATTERN = /^[\w-]{43}$/;
 /** Time in ms that a person has to sign in at the identity provider. */
 export const STATE_TTL_MS = 600_000;
 
@@ -19,8 +19,8 @@ export function s256(verifier: string): string {
 }
 
 /**
- * Derives the nonce and the PKCE verifier of one SSO flow from the secret in the browser's cookie, so that the
- * database contains neither.
+ * Derives the nonce and the PKCE verifier of one single sign-on from the secret in the browser's cookie and the state,
+ * so that the database contains neither.
  */
 export function flowSecrets(
   browser: string,
@@ -39,6 +39,6 @@ export function browserCookie(config: Pick<Config, "serverRoot">): HostCookie {
   return new HostCookie(config, {
     name: "rr_sso",
     maxAgeS: STATE_TTL_MS / 1000,
-    format: SECRET,
+    format: SECRET_PATTERN,
   });
 }

@@ -17,9 +17,9 @@ export interface StoredState {
 }
 
 /**
- * Returns the reason to reject the state of an SSO callback; undefined if the state is valid. The browser is compared
- * first, so that a client without the cookie learns nothing and cannot consume the state. Every later check consumes
- * the state (`consumesState`).
+ * Returns the reason to reject the state of an SSO callback; undefined if the state is valid. The hash of the cookie is
+ * compared first, so that a client without the cookie learns nothing and cannot consume the state. `consumesState`
+ * decides which results consume it.
  */
 export function stateError(
   state: StoredState | undefined,
@@ -29,12 +29,12 @@ export function stateError(
   if (state.browserHash !== browserHash) return "foreign_browser";
   if (state.consumedAt !== null) return "replayed_state";
   if (state.expiresAt <= now) return "expired_state";
-  // The connection of the state must be that of the callback, because each provider has a separate callback
-  // (RFC 9700, 4.4.2).
+  // The callback must be that of the state's SSO connection, so that a response of one identity provider is not taken
+  // for that of another (RFC 9700, 4.4.2).
   return state.connectionId === connectionId ? undefined : "mixed_up_provider";
 }
 
-/** Returns whether an SSO callback with this result consumes the state. */
+/** Returns whether an SSO callback consumes the state, by the result of `stateError`. */
 export function consumesState(error: SsoErrorReason | undefined): boolean {
   return error === undefined || error === "mixed_up_provider";
 }
@@ -66,7 +66,10 @@ export interface KnownUser {
   readonly isCompanyActive: boolean;
 }
 
-/** Checks the identity provider's statements about a user who signs in for the first time (contract 4.13). */
+/**
+ * Returns the reason to reject a user who signs in for the first time, from the identity provider's statements about
+ * the user (contract 4.13).
+ */
 export function newcomerError(one: {
   readonly hasEmail: boolean;
   readonly isVerified: boolean;
@@ -78,8 +81,8 @@ export function newcomerError(one: {
 }
 
 /**
- * Checks a new user by the rules of `POST /admin/users`. An email that is taken is one that several users share, so that
- * it means none of them.
+ * Returns the reason to reject a new user by the rules of `POST /admin/users`. Callers know that no user has exactly
+ * this email. So if `isTaken` is true, several users have other spellings of it, and the email identifies none of them.
  */
 export function newUserError(one: {
   readonly isAddress: boolean;
@@ -92,8 +95,8 @@ export function newUserError(one: {
 }
 
 /**
- * Checks the user with the email, if there is one, at the first sign-in through the provider. `isLinked` means that
- * the user is linked to another subject of the same issuer.
+ * Returns the reason to reject a first sign-in, by the user who has the email (`candidate`). `isLinked` is true if the
+ * user is already linked to another subject of the same issuer.
  */
 export function candidateError(
   candidate: (KnownUser & { readonly isLinked: boolean }) | undefined,
@@ -103,7 +106,10 @@ export function candidateError(
   return userError(candidate, companyId) ?? (candidate.isLinked ? "other_subject" : undefined);
 }
 
-/** Checks the user at every sign-in and not only at the first, because role and company may have changed since then. */
+/**
+ * Returns the reason to reject a user. It is called at every sign-in, because the role and the company of the user may
+ * have changed since the last one.
+ */
 export function userError(user: KnownUser, companyId: number): SsoErrorReason | undefined {
   if (user.isSuperAdmin) return "super_admin";
   if (user.companyId !== companyId) return "foreign_user";

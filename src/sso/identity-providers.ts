@@ -9,8 +9,9 @@ import {
 import type { Clock } from "../lib/clock.ts";
 import type { Config } from "../lib/config.ts";
 import { checkWebhookUrl, type EgressPolicy } from "../lib/egress.ts";
+import { type Fields, isRecord } from "../lib/fields.ts";
 import type { Lookup } from "../lib/name-resolver.ts";
-import { SsoError } from "./places.ts";
+import { SsoError } from "./urls.ts";
 
 /** Deadline in ms of one request to an identity provider. It is short, because a person waits in the browser. */
 const CALL_TIMEOUT_MS = 10_000;
@@ -22,29 +23,29 @@ interface IdentityProviderDeps {
   readonly lookup?: Lookup;
 }
 
-interface Provider {
+interface CachedProvider {
   readonly metadata: Cached<Metadata>;
   readonly keys: Cached<JWTVerifyGetKey>;
 }
 
-/** Sends every request to identity providers, and caches their discovery documents and keys. */
+/** Sends all requests to identity providers, and caches their discovery documents and key sets. */
 export class IdentityProviders {
   readonly #deps: IdentityProviderDeps;
-  readonly #known = new Map<string, Provider>();
+  readonly #known = new Map<string, CachedProvider>();
 
   constructor(deps: IdentityProviderDeps) {
     this.#deps = deps;
   }
 
-  /** Returns the discovery document of an OpenID Connect issuer (OpenID Connect Discovery 1.0, 4). */
+  /** Returns the fields of the discovery document of an OpenID Connect issuer (OpenID Connect Discovery 1.0, 4). */
   metadata(issuer: string): Promise<Metadata> {
     return this.#provider(issuer).metadata.get();
   }
 
   /**
    * Returns a function that finds the key named in a token's header. If the cached key set lacks the key, the set is
-   * fetched again, because the key may be new. `Cached.renew` limits how often invented key ids can cause such a
-   * fetch.
+   * fetched again, because the key may be new. `Cached.renew` limits these fetches, which anyone can cause with
+   * invented key ids.
    */
   keyFor(issuer: string): JWTVerifyGetKey {
     const { keys } = this.#provider(issuer);
@@ -81,7 +82,7 @@ export class IdentityProviders {
     }
   }
 
-  #provider(issuer: string): Provider {
+  #provider(issuer: string): CachedProvider {
     const known = this.#known.get(issuer);
     if (known !== undefined) return known;
     const { clock } = this.#deps;
@@ -120,23 +121,22 @@ export class IdentityProviders {
 }
 
 /** Parses a JSON object; returns undefined for any other text. */
-export function parseObject(text: string): Readonly<Record<string, unknown>> | undefined {
+export function parseObject(text: string): Fields | undefined {
   try {
     const value: unknown = JSON.parse(text);
-    if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
-    return Object.fromEntries(Object.entries(value));
+    return isRecord(value) ? value : undefined;
   } catch {
     return undefined;
   }
 }
 
 /**
- * Matches signature algorithms with which only the provider can sign (RFC 7518, 3.1, and RFC 8037). This excludes
- * `none` and HMAC.
+ * Matches signature algorithms with which only the identity provider can sign (RFC 7518, 3.1, and RFC 8037). This
+ * excludes `none` and HMAC.
  */
-const ASYMMETRIC = /^(?:(?:RS|PS|ES)(?:256|384|512)|EdDSA|Ed25519)$/;
+const ASYMMETRIC_ALGORITHM = /^(?:(?:RS|PS|ES)(?:256|384|512)|EdDSA|Ed25519)$/;
 
-/** Fields of a provider's discovery document that this service uses (OpenID Connect Discovery 1.0, 3). */
+/** Fields of an identity provider's discovery document that this service uses (OpenID Connect Discovery 1.0, 3). */
 interface Metadata {
   readonly authorizationEndpoint: string;
   readonly tokenEndpoint: string;
@@ -144,7 +144,7 @@ interface Metadata {
   readonly userinfoEndpoint: string | undefined;
   readonly algorithms: readonly string[];
   readonly clientAuthentication: "client_secret_basic" | "client_secret_post" | "none";
-  /** Whether the provider's callback always contains `iss` (RFC 9207, 3). */
+  /** Whether the identity provider always sends `iss` in its authorization response (RFC 9207, 3). */
   readonly sendsIss: boolean;
 }
 
@@ -153,11 +153,12 @@ export function readMetadata(
   { issuer, policy }: { issuer: string; policy: EgressPolicy },
 ): Metadata {
   const fields: Readonly<Record<string, unknown>> = { ...document };
-  // A discovery document that names another issuer is not valid for this issuer (Discovery 1.0, 4.3).
+  // A discovery document that names another issuer is rejected, because it is not valid for this issuer (Discovery 1.0,
+  // 4.3).
   if (fields["issuer"] !== issuer) throw new SsoError("bad_discovery", { field: "issuer" });
-  const url = (name: string) => endpoint(fields, name, policy);
-  const named = texts(fields["id_token_signing_alg_values_supported"]) ?? ["RS256"];
-  const algorithms = named.filter((one) => ASYMMETRIC.test(one));
+  const url = (name: string) => endpointOf(fields, name, policy);
+  const named = textsOf(fields["id_token_signing_alg_values_supported"]) ?? ["RS256"];
+  const algorithms = named.filter((one) => ASYMMETRIC_ALGORITHM.test(one));
   if (algorithms.length === 0)
     throw new SsoError("bad_discovery", { field: "id_token_signing_alg_values_supported" });
   return {
@@ -167,16 +168,16 @@ export function readMetadata(
     userinfoEndpoint:
       fields["userinfo_endpoint"] === undefined ? undefined : url("userinfo_endpoint"),
     algorithms,
-    clientAuthentication: authentication(fields["token_endpoint_auth_methods_supported"]),
+    clientAuthentication: authenticationMethod(fields["token_endpoint_auth_methods_supported"]),
     sendsIss: fields["authorization_response_iss_parameter_supported"] === true,
   };
 }
 
 /**
- * Reads the URL of an endpoint from the discovery document. URLs that only the browser opens are checked too: an
- * identity provider on a private network is not allowed.
+ * Reads the URL of an endpoint from the discovery document. URLs that only the browser opens are checked too, because
+ * an identity provider on a private network is not allowed.
  */
-function endpoint(
+function endpointOf(
   fields: Readonly<Record<string, unknown>>,
   name: string,
   policy: EgressPolicy,
@@ -188,28 +189,31 @@ function endpoint(
 }
 
 /**
- * Selects the method by which this service authenticates at the token endpoint. A discovery document that names no
- * method means Basic (Discovery 1.0, 3).
+ * Selects the method by which this service authenticates at the token endpoint. If the discovery document names no
+ * method, the method is Basic (Discovery 1.0, 3).
  */
-function authentication(supported: unknown): Metadata["clientAuthentication"] {
-  const methods = texts(supported) ?? ["client_secret_basic"];
+function authenticationMethod(supported: unknown): Metadata["clientAuthentication"] {
+  const methods = textsOf(supported) ?? ["client_secret_basic"];
   if (methods.includes("client_secret_basic")) return "client_secret_basic";
   if (methods.includes("client_secret_post")) return "client_secret_post";
-  // The method `none` means that the provider accepts public clients, so only PKCE protects the code (contract 4.13).
+  // With `none`, the identity provider accepts public clients. Then only PKCE protects the authorization code (contract
+  // 4.13).
   if (methods.includes("none")) return "none";
   throw new SsoError("bad_discovery", { field: "token_endpoint_auth_methods_supported" });
 }
 
-function texts(value: unknown): string[] | undefined {
+function textsOf(value: unknown): string[] | undefined {
   return Array.isArray(value) ? value.filter((one) => typeof one === "string") : undefined;
 }
 
 const FRESH_MS = 600_000;
-/** Time in ms for which a failed fetch is cached, so that not every caller waits for a provider that is down. */
+/**
+ * Time in ms for which a failed fetch is cached, so that not every caller waits for an identity provider that is down.
+ */
 const FAILED_MS = 5_000;
 /**
- * Minimum time in ms between two fetches by `renew`, because a stranger can cause them, for example with invented key
- * ids.
+ * Minimum time in ms between two fetches of one document by `renew`. It limits them, because anyone can cause them with
+ * invented key ids.
  */
 const RENEW_EVERY_MS = 60_000;
 
@@ -236,7 +240,10 @@ export class Cached<T> {
     return this.#reload();
   }
 
-  /** Fetches a new copy of the document. If the last fetch is too recent, the cached copy is returned instead. */
+  /**
+   * Fetches a new copy of the document. Returns the cached copy instead if the last `renew` was less than
+   * `RENEW_EVERY_MS` ago.
+   */
   async renew(): Promise<T> {
     const nowMs = this.#clock.monotonicMs();
     if (nowMs - this.#renewedAtMs < RENEW_EVERY_MS) return this.get();

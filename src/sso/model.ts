@@ -1,16 +1,17 @@
 import { Type, type Static } from "@sinclair/typebox";
 
 import type { ssoConnections, ssoIdentities } from "../../db/schema/sign-in.ts";
-import { isRowId, isUlid, pageQuery } from "../http/list.ts";
+import { pageQuery } from "../http/list.ts";
+import { isRowId, isUlid } from "../http/ids.ts";
 import { literals } from "../http/principal.ts";
 import { type RowOf, shown } from "../http/shown.ts";
 import { instantAnswer, orNull, receiving, rowId, storableText } from "../http/text.ts";
 
 /** The reason why a sign-in through an identity provider failed. Only the audit log shows the reason. */
 export type SsoErrorReason =
-  // Reason at the first step, the redirect to the provider.
+  // Reason at the first step, the redirect to the identity provider.
   | "unknown_connection"
-  // Reasons if the provider does not respond, or sends an invalid response.
+  // Reasons if the identity provider does not respond, or sends an invalid response.
   | "provider_unreachable"
   | "bad_discovery"
   | "bad_keys"
@@ -25,7 +26,7 @@ export type SsoErrorReason =
   | "wrong_response_issuer"
   | "provider_error"
   | "no_code"
-  // Reasons in the provider's id_token.
+  // Reasons in the identity provider's id_token.
   | "malformed_id_token"
   | "wrong_algorithm"
   | "unknown_key"
@@ -58,8 +59,8 @@ export type SsoErrorReason =
   | "wrong_verifier";
 
 /** Patterns of a PKCE verifier and of an S256 challenge, which always has 43 characters (RFC 7636, 4.1 and 4.2). */
-const VERIFIER = "^[A-Za-z0-9._~-]{43,128}$";
-const CHALLENGE = "^[A-Za-z0-9_-]{43}$";
+const VERIFIER_PATTERN = "^[A-Za-z0-9._~-]{43,128}$";
+const CHALLENGE_PATTERN = "^[A-Za-z0-9_-]{43}$";
 
 export const redirectQuery = Type.Object({
   email: Type.Optional(Type.String({ maxLength: 254 })),
@@ -67,7 +68,7 @@ export const redirectQuery = Type.Object({
   return_to: Type.Optional(Type.String({ maxLength: 2048 })),
   code_challenge: Type.Optional(
     Type.String({
-      pattern: CHALLENGE,
+      pattern: CHALLENGE_PATTERN,
       explain: "must be the S256 challenge of a verifier, 43 characters in base64url",
     }),
   ),
@@ -84,15 +85,15 @@ export const callbackQuery = Type.Object({
 });
 export type CallbackQuery = Static<typeof callbackQuery>;
 
-// Query parameters of the exchange. The schema accepts any value, because every failure must be the same 400
-// (contract 4.13), and a rejection by the schema would be a 422.
+// Query parameters of the exchange of a one-time code. The schema accepts any value: a rejection by the schema would be
+// a 422, but every failure must be the same 400 (contract 4.13).
 export const exchangeQuery = Type.Object({
   code: Type.Optional(Type.String({ repeatable: true })),
   code_verifier: Type.Optional(Type.String({ repeatable: true })),
 });
 export type ExchangeQuery = Static<typeof exchangeQuery>;
 
-const verifier = new RegExp(VERIFIER);
+const verifier = new RegExp(VERIFIER_PATTERN);
 export const isVerifier = (text: string): boolean => verifier.test(text);
 
 const closed = { additionalProperties: false } as const;
@@ -112,7 +113,7 @@ const settings = {
   client_id: storableText([1, 255]),
   client_secret: {
     ...storableText([1, 512]),
-    description: "Secret at the provider; absent for a public client.",
+    description: "Client secret at the identity provider; absent for a public client.",
   },
   domains: Type.Array(Type.String({ minLength: 1, maxLength: DOMAIN_CHARS }), {
     minItems: 1,
@@ -120,13 +121,13 @@ const settings = {
     explain: `must be a list of 1 to ${MAX_DOMAINS} domains`,
     title: "EmailDomains",
     examples: [["partner.example"]],
-    description: "Email domains that sign in here.",
+    description: "Email domains that sign in with this connection.",
   }),
 };
 
 const trustEmail = Type.Boolean({
   description:
-    "Counts addresses in domains with a proof as verified where the provider does not say it.",
+    "Treats addresses in proved domains as verified if the provider does not report whether they are.",
 });
 
 const newUsers = Type.Object(
@@ -144,11 +145,11 @@ const newUsers = Type.Object(
     ...closed,
     title: "SsoUserDefaults",
     examples: [{ role: "partner_admin" }],
-    description: "Role and stores of users whom a sign-in creates.",
+    description: "Role and stores of users that a sign-in creates.",
   },
 );
 const newUsersOrNull = orNull(newUsers, {
-  description: "Creates users at their first sign-in, in domains with a proof; null for nobody.",
+  description: "Creates users of proved domains at their first sign-in; null to create none.",
 });
 
 export const newConnectionBody = Type.Object(
@@ -196,8 +197,10 @@ export const connectionObject = Type.Object(
     domain_proofs: Type.Array(
       Type.Object({
         domain: Type.String(),
-        record_name: Type.String({ description: "The name of the TXT record that proves it." }),
-        record_value: Type.String({ description: "The text of that record." }),
+        record_name: Type.String({
+          description: "The name of the TXT record that proves the domain.",
+        }),
+        record_value: Type.String({ description: "The value of that record." }),
         proved_at: orNull(instantAnswer(), { description: "Time of the proof; null without one." }),
       }),
       { description: "The DNS records that prove the domains." },
@@ -230,7 +233,7 @@ export const connectionObject = Type.Object(
   },
 );
 
-/** A connection to the identity provider of one company. */
+/** An SSO connection, by which users of one company sign in at its identity provider. */
 export type Connection = Omit<
   RowOf<typeof connectionObject>,
   "redirectUri" | "domains" | "domainProofs" | "newUsers"
@@ -239,7 +242,7 @@ export type Connection = Omit<
     readonly domains: readonly Domain[];
   };
 
-/** An email domain of a connection, with the time of its proof. */
+/** An email domain of an SSO connection. `provedAt` is the time of its proof by DNS; null without one. */
 interface Domain {
   readonly domain: string;
   readonly provedAt: Date | null;
@@ -250,7 +253,10 @@ export const proofBody = Type.Object(
   { ...closed, title: "DomainProof", examples: [{ domain: "partner.example" }] },
 );
 
-/** The TXT record with which the owner of a domain proves that it belongs to the company of a connection. */
+/**
+ * Returns the TXT record that proves that a domain belongs to the company of an SSO connection. Only the owner of the
+ * domain can create it.
+ */
 export function proofRecord(domain: string, { id }: Pick<Connection, "id">) {
   return { name: `_reviewrelay.${domain}`, value: `reviewrelay-connection=${id}` };
 }
@@ -278,9 +284,11 @@ export type IdentityRow = typeof ssoIdentities.$inferSelect;
 export const identityObject = Type.Object(
   {
     id: Type.Integer(),
-    connection_id: Type.String({ description: "The connection of the sign-in that linked it." }),
+    connection_id: Type.String({
+      description: "Id of the connection through which it was linked.",
+    }),
     issuer: Type.String(),
-    subject: Type.String({ description: "The `sub` by which the provider knows the user." }),
+    subject: Type.String({ description: "The `sub` of the user at the provider." }),
     linked_at: instantAnswer(),
   },
   {

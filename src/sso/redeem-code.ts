@@ -1,16 +1,16 @@
 import { errors, type JWTPayload, jwtVerify, type JWTVerifyGetKey } from "jose";
 
 import { isBase64Url } from "../lib/encodings.ts";
-import { equalInConstantTime } from "../lib/secret-box.ts";
+import { equalInConstantTime } from "../lib/secrets.ts";
 import { type IdentityProviders, parseObject } from "./identity-providers.ts";
 import type { SsoErrorReason } from "./model.ts";
 import type { Person } from "./person.ts";
-import { SsoError } from "./places.ts";
+import { SsoError } from "./urls.ts";
 
 export interface Redemption {
   readonly issuer: string;
   readonly clientId: string;
-  /** The secret of this service at the provider; empty for a public client. */
+  /** The client secret of this service at the identity provider; empty for a public client. */
   readonly clientSecret: string;
   readonly redirectUri: string;
   readonly code: string;
@@ -22,13 +22,16 @@ export interface Redemption {
 export interface Redeemed {
   readonly identity: Identity;
   /**
-   * Asks the userinfo endpoint about the same subject (OpenID Connect Core 1.0, 5.3). Returns the error if it does not
-   * answer, and throws one if it answers something else.
+   * Requests userinfo for the same subject (OpenID Connect Core 1.0, 5.3). Returns the error if the endpoint does not
+   * respond with status 200, and throws an error if the response is invalid.
    */
   readonly readUserinfo: () => Promise<Person | SsoError>;
 }
 
-/** Redeems the provider's authorization code and returns the verified identity (OpenID Connect Core 1.0, 3.1.3). */
+/**
+ * Redeems the identity provider's authorization code and returns the verified identity (OpenID Connect Core 1.0,
+ * 3.1.3).
+ */
 export async function redeemAtProvider(
   providers: IdentityProviders,
   redemption: Redemption,
@@ -59,7 +62,7 @@ async function requestTokens(
 ): Promise<{ idToken: string; accessToken: string | undefined }> {
   const { tokenEndpoint, clientAuthentication } = await providers.metadata(redemption.issuer);
   const { clientId, clientSecret } = redemption;
-  // A connection without a client secret is a public client, even if the provider supports secrets.
+  // Without a client secret, this service is a public client, even if the identity provider supports secrets.
   const method = clientSecret === "" ? "none" : clientAuthentication;
   const form = new URLSearchParams({
     grant_type: "authorization_code",
@@ -75,7 +78,7 @@ async function requestTokens(
     headers: {
       Accept: "application/json",
       "Content-Type": "application/x-www-form-urlencoded",
-      ...(method === "client_secret_basic" && { Authorization: basic(clientId, clientSecret) }),
+      ...(method === "client_secret_basic" && { Authorization: basicAuth(clientId, clientSecret) }),
     },
     body: form.toString(),
   });
@@ -96,7 +99,8 @@ async function requestUserinfo(
   const { status, body } = answer;
   if (status !== 200) return new SsoError("bad_userinfo", { status });
   const claims = parseObject(body);
-  // Claims about another subject must not be used for this user (OpenID Connect Core 1.0, 5.3.2).
+  // A response about another subject is rejected, because its claims must not be used for this user (OpenID Connect
+  // Core 1.0, 5.3.2).
   if (claims === undefined || claims["sub"] !== subject)
     throw new SsoError("bad_userinfo", { status });
   return readPerson(claims);
@@ -110,7 +114,7 @@ function orThrow(error: unknown): SsoError {
 /**
  * Builds an HTTP Basic header; id and secret are form-encoded before they are joined with a colon (RFC 6749, 2.3.1).
  */
-function basic(clientId: string, clientSecret: string): string {
+function basicAuth(clientId: string, clientSecret: string): string {
   const pair = `${formEncode(clientId)}:${formEncode(clientSecret)}`;
   return `Basic ${Buffer.from(pair).toString("base64")}`;
 }
@@ -120,8 +124,8 @@ function formEncode(text: string): string {
 }
 
 /**
- * Returns the provider's error code for the audit log. An error code is short and plain (RFC 6749, 5.2); any other
- * text is dropped.
+ * Returns the identity provider's error code for the audit log. A text that is longer than 64 characters, or contains
+ * characters other than letters, digits and `_.-`, is dropped, because it is no error code.
  */
 export function errorOf(error: unknown): { error?: string } {
   return typeof error === "string" && /^[\w.-]{1,64}$/.test(error) ? { error } : {};
@@ -131,33 +135,33 @@ function hasText(value: unknown): value is string {
   return typeof value === "string" && value !== "";
 }
 
-/** Tolerance in seconds for a provider's clock and for a late response. */
+/** Tolerance in seconds for an identity provider's clock and for a late response. */
 const TOLERANCE_S = 60;
 /**
- * Maximum age of an id_token in seconds. The provider creates the token for this very response, so an older one is a
- * copy.
+ * Maximum age of an id_token in seconds. The identity provider creates the token for this response, so an older token
+ * is a replayed copy.
  */
 const MAX_AGE_S = 600;
 /** Maximum length of the claim `sub`, in characters (OpenID Connect Core 1.0, 2). */
 const MAX_SUBJECT = 255;
 
-/** The identity of a user, as the provider has verified it. */
+/** The identity of a user at the identity provider, from a verified id_token. */
 export interface Identity extends Person {
   readonly subject: string;
 }
 
-interface Expected {
+interface ExpectedClaims {
   readonly issuer: string;
   readonly clientId: string;
   readonly nonce: string;
-  /** Signature algorithms from the provider's discovery document; none of them is symmetric. */
+  /** Signature algorithms from the identity provider's discovery document, without symmetric ones. */
   readonly algorithms: readonly string[];
   readonly keyFor: JWTVerifyGetKey;
   readonly now: Date;
 }
 
 /** Verifies the signature and the claims of an id_token (OpenID Connect Core 1.0, 3.1.3.7). */
-async function verifyIdToken(token: string, expected: Expected): Promise<Identity> {
+async function verifyIdToken(token: string, expected: ExpectedClaims): Promise<Identity> {
   const payload = await verifySignature(token, expected);
   const { aud, azp, nonce, sub } = payload;
   if (typeof nonce !== "string" || !equalInConstantTime(nonce, expected.nonce))
@@ -170,7 +174,6 @@ async function verifyIdToken(token: string, expected: Expected): Promise<Identit
   return { subject: sub, ...readPerson(payload) };
 }
 
-/** Reads the claims about the person. */
 function readPerson(claims: Readonly<Record<string, unknown>>): Person {
   const { email, email_verified: verified, name } = claims;
   return {
@@ -181,14 +184,14 @@ function readPerson(claims: Readonly<Record<string, unknown>>): Person {
 }
 
 /**
- * Reads `email_verified`: undefined if the provider does not say it. Some providers send the texts `true` and `false`.
- * Any other value counts as false, because nobody knows what it means.
+ * Reads the claim `email_verified`; undefined if it is absent or null. Some identity providers send the text `true`
+ * instead of the boolean. Any value except these two counts as false.
  */
 function readVerified(value: unknown): boolean | undefined {
   return value === undefined || value === null ? undefined : value === true || value === "true";
 }
 
-async function verifySignature(token: string, expected: Expected): Promise<JWTPayload> {
+async function verifySignature(token: string, expected: ExpectedClaims): Promise<JWTPayload> {
   if (!token.split(".").every(isBase64Url)) throw new SsoError("malformed_id_token");
   try {
     const { payload } = await jwtVerify(token, expected.keyFor, {
@@ -208,7 +211,7 @@ async function verifySignature(token: string, expected: Expected): Promise<JWTPa
   }
 }
 
-const BY_CLAIM: Readonly<Record<string, SsoErrorReason>> = {
+const REASON_BY_CLAIM: Readonly<Record<string, SsoErrorReason>> = {
   iss: "wrong_issuer",
   aud: "wrong_audience",
   exp: "expired_id_token",
@@ -219,7 +222,7 @@ const BY_CLAIM: Readonly<Record<string, SsoErrorReason>> = {
 
 function reasonOf(error: errors.JOSEError): SsoErrorReason {
   if (error instanceof errors.JWTClaimValidationFailed || error instanceof errors.JWTExpired)
-    return BY_CLAIM[error.claim] ?? "malformed_id_token";
+    return REASON_BY_CLAIM[error.claim] ?? "malformed_id_token";
   if (error instanceof errors.JOSEAlgNotAllowed) return "wrong_algorithm";
   if (error instanceof errors.JWSSignatureVerificationFailed) return "wrong_signature";
   if (error instanceof errors.JWKSNoMatchingKey) return "unknown_key";
@@ -227,8 +230,8 @@ function reasonOf(error: errors.JOSEError): SsoErrorReason {
 }
 
 /**
- * Returns whether the claim `sub` can be stored. PostgreSQL stores no NUL, and lone surrogates are rejected because
- * all of them would be stored as the same character.
+ * Returns whether the claim `sub` can be stored. A NUL is rejected, because PostgreSQL cannot store it. Lone surrogates
+ * are rejected, because all of them would be stored as the same character.
  */
 function isSubject(sub: unknown): sub is string {
   if (typeof sub !== "string" || sub === "" || sub.length > MAX_SUBJECT) return false;

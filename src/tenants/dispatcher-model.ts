@@ -7,8 +7,8 @@ import { instantAnswer, orNull } from "../http/text.ts";
 import { QUARANTINED } from "../webhooks/stats-model.ts";
 
 /**
- * Highest numbers of entries in one response about the state of the dispatchers. If a list or a count exceeds its
- * limit, `truncated` is true.
+ * Limits of the lists (`subscriptions`, `rows`) and of the counts (`counted`) in one response about the state of the
+ * dispatchers. If a list or a count exceeds its limit, `truncated` is true.
  */
 export const STATE_LIMITS = { subscriptions: 1_000, rows: 100, counted: 10_000 } as const;
 
@@ -30,7 +30,7 @@ export const DispatcherObject = Type.Object(
         memory_mb: orNull(Type.Integer(), { examples: [210] }),
         outage: orNull(Type.String(), {
           description:
-            "What of the service keeps it from reaching receivers: `machine`, `proxy`, `policy`, `names` or `network`.",
+            "Cause of an outage that keeps the dispatcher from reaching receivers: `machine`, `proxy`, `policy`, `names` or `network`.",
           examples: [null],
         }),
         outage_since: instantOrNull,
@@ -78,17 +78,19 @@ export const DispatcherObject = Type.Object(
       Type.Object({ dispatcher_id: Type.String(), subscription_id: Type.String(), ...QUARANTINED }),
     ),
     mails: Type.Object({ queued: Type.Integer({ examples: [0] }), next_due_at: instantOrNull }),
-    /** True if a list or a count in this response was cut at its limit. */
     truncated: Type.Boolean(),
   },
   { title: "Dispatcher", examples: [{ truncated: false }] },
 );
 
 type State = RowOf<typeof DispatcherObject>;
-type Lag = "subscriptions" | "lagS";
-/** A dispatcher; `silentMs` follows the clock of PostgreSQL, which also decides when leases expire. */
-export type DispatcherRow = Omit<State["dispatchers"][number], Lag | "shards">;
-export type ShardRow = Omit<State["shards"][number], Lag>;
+type LagFields = "subscriptions" | "lagS";
+/**
+ * A dispatcher. `silentMs` is the time since its last renewal, measured by the clock of PostgreSQL, by which leases
+ * also expire.
+ */
+export type DispatcherRow = Omit<State["dispatchers"][number], LagFields | "shards">;
+export type ShardRow = Omit<State["shards"][number], LagFields>;
 export type QuarantinedRow = State["quarantinedLanes"][number];
 export type BlockedRow = State["blockedHeads"][number];
 export type DisabledRow = State["disabledSubscriptions"][number];
@@ -103,7 +105,7 @@ export interface HeadRow {
 }
 
 export interface QueueCounts {
-  /** Number of queued entries. Counting stops at one more than `STATE_LIMITS.counted`. */
+  /** Number of queued entries of all subscriptions. It is at most `STATE_LIMITS.counted` + 1, where the count stops. */
   readonly entries: number;
   readonly mails: number;
   readonly mailDueAt: Date | null;
@@ -122,7 +124,8 @@ export interface DispatcherState {
 
 /**
  * Renders the state of the dispatchers together with the lag, which is the age of the oldest event that could be sent
- * now. Such an event is the first queued event of an active subscription and does not wait for a retry.
+ * now. An event could be sent now if it is the first queued event of an active subscription and does not wait for a
+ * retry.
  */
 export function showDispatcher(state: DispatcherState): Static<typeof DispatcherObject> {
   const { at, dispatchers, shards, heads, blocked, disabled, quarantined, counts } = state;
@@ -177,7 +180,7 @@ function secondsSince(from: Date | undefined, at: Date): number {
  */
 export const BACKLOG_LIMITS = { ranked: 10_000, counted: 1_000, attempts: 100 } as const;
 
-const ORDERS = ["depth", "age"] as const;
+const BACKLOG_ORDERS = ["depth", "age"] as const;
 
 /** Matches the cursor of the list of backlogs: the rank of a subscription, a dot, and the id of the subscription. */
 const isBacklogKey = (key: string): boolean => /^\d{1,15}\.[0-7][0-9A-HJKMNP-TV-Z]{25}$/.test(key);
@@ -185,10 +188,12 @@ const isBacklogKey = (key: string): boolean => /^\d{1,15}\.[0-7][0-9A-HJKMNP-TV-
 export const backlogQuery = Type.Object({
   ...pageQuery(isBacklogKey),
   order: Type.Optional(
-    literals(ORDERS, { description: "By depth of the queue, or by age of its oldest event." }),
+    literals(BACKLOG_ORDERS, {
+      description: "Order by depth of the queue, or by age of its oldest event.",
+    }),
   ),
 });
-export type BacklogOrder = (typeof ORDERS)[number];
+export type BacklogOrder = (typeof BACKLOG_ORDERS)[number];
 
 export const BacklogObject = Type.Object(
   {

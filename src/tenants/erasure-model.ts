@@ -1,7 +1,8 @@
 import { type Static, Type } from "@sinclair/typebox";
 
 import type { ValidParts } from "../http/fields.ts";
-import { isUlid, pageQuery } from "../http/list.ts";
+import { pageQuery } from "../http/list.ts";
+import { isUlid } from "../http/ids.ts";
 import { literals } from "../http/principal.ts";
 import type { RuleErrors } from "../http/rules.ts";
 import type { RowOf } from "../http/shown.ts";
@@ -10,22 +11,22 @@ import { isMailAddress } from "../lib/email.ts";
 import { closed } from "./model.ts";
 
 const EMAIL_CHARS = 254;
-const REVIEWS = 1_000;
+const MAX_REVIEWS = 1_000;
 
-const count = (description: string) => Type.Integer({ description });
+const countOf = (description: string) => Type.Integer({ description });
 
-/** The changed and deleted rows of an erasure by their kind. */
+/** The schemas of the numbers of rows that an erasure has changed or deleted, by the kind of row. */
 const COUNTS = {
-  users: count("Users whose name and address were replaced."),
-  reviews: count("Reviews that were emptied."),
-  events: count("Events whose values were replaced."),
-  attempts: count("Attempts whose bodies were removed."),
-  mails: count("Waiting mails that are not sent."),
-  actions: count("Actions that were removed from the inbox."),
-  responses: count("Stored responses that were removed."),
-  sign_ins: count("Sign-ins that lost their address and browser."),
-  audit_rows: count("Rows of the audit log that lost addresses and texts."),
-  recipients: count("Partners whose alerts went to the address."),
+  users: countOf("Users whose name and address were replaced."),
+  reviews: countOf("Reviews that were emptied."),
+  events: countOf("Events whose values were replaced."),
+  attempts: countOf("Attempts whose bodies were removed."),
+  mails: countOf("Waiting mails that are not sent."),
+  actions: countOf("Actions that were removed from the inbox."),
+  responses: countOf("Stored responses that were removed."),
+  sign_ins: countOf("Sign-ins from which address and browser were removed."),
+  audit_rows: countOf("Rows of the audit log from which addresses and texts were removed."),
+  recipients: countOf("Partners whose alerts were sent to the address."),
 };
 export type Counts = Partial<Record<keyof typeof COUNTS, number>>;
 
@@ -34,13 +35,14 @@ export const ErasureBody = Type.Object(
     user_id: Type.Optional(rowId()),
     reviewer_email: Type.Optional(
       Object.assign(storableText([1, EMAIL_CHARS]), {
-        description: "The address with which sites have reported the reviewer, in any case.",
+        description:
+          "Email address of the reviewer as reported by sites; upper and lower case are equal.",
       }),
     ),
     review_ids: Type.Optional(
       Type.Array(rowId(), {
         minItems: 1,
-        maxItems: REVIEWS,
+        maxItems: MAX_REVIEWS,
         uniqueItems: true,
         description: "Reviews of the person.",
       }),
@@ -61,10 +63,12 @@ export const ErasureObject = Type.Object(
     id: Type.String({ description: "ULID." }),
     kind: literals(["user", "reviewer"]),
     state: literals(["queued", "running", "done"]),
-    requested_by: orNull(Type.Integer(), { description: "The operator; null for the command." }),
+    requested_by: orNull(Type.Integer(), {
+      description: "Id of the operator; null for the command.",
+    }),
     requested_at: Object.assign(instantAnswer(), { description: "The time of the request." }),
-    finished_at: orNull(instantAnswer(), { description: "Null until it is done." }),
-    counts: Type.Partial(Type.Object(COUNTS), { description: "Rows so far." }),
+    finished_at: orNull(instantAnswer(), { description: "Time of completion; null before." }),
+    counts: Type.Partial(Type.Object(COUNTS), { description: "Numbers of processed rows so far." }),
   },
   {
     title: "Erasure",
@@ -75,13 +79,16 @@ export type Erasure = RowOf<typeof ErasureObject>;
 
 export const erasureQuery = Type.Object(pageQuery(isUlid));
 
-/** The person whose data are erased, as the row of the erasure has it, sealed. */
+/** The person whose data are erased. The row of the erasure stores this value sealed. */
 export type Selector =
   | {
       readonly kind: "user";
       readonly userId: number;
       readonly email: string;
-      /** The account of a user that can have acted on reviews; null for others. */
+      /**
+       * The account of the user, with its partner; null for a user of a partner or of the platform, because only users
+       * of accounts act on reviews.
+       */
       readonly account: { readonly id: number; readonly partnerId: number } | null;
     }
   | {
@@ -92,20 +99,22 @@ export type Selector =
       readonly accountId: number | null;
     };
 
-const ONE_PERSON = "is required, or reviewer_email or review_ids";
-const NOT_OF_USER = "is for a reviewer only";
+const ONE_PERSON_ERROR = "is required unless reviewer_email or review_ids is sent";
+const NOT_OF_USER_ERROR = "is only allowed for a reviewer";
 
-/** Checks that a body names one person; the other rules need the database. */
+/** Validates that a body names one person. `erasureErrors` checks the rules that need the database. */
 export function selectorErrors(body: ValidParts<NewErasure>): RuleErrors {
   const { user_id: _, ...ofReviewer } = body;
   if ("user_id" in body)
-    return Object.fromEntries(Object.keys(ofReviewer).map((field) => [field, NOT_OF_USER]));
+    return Object.fromEntries(Object.keys(ofReviewer).map((field) => [field, NOT_OF_USER_ERROR]));
   const { reviewer_email: email } = body;
   const isNamed = "reviewer_email" in body || "review_ids" in body;
   return {
-    user_id: isNamed ? undefined : ONE_PERSON,
+    user_id: isNamed ? undefined : ONE_PERSON_ERROR,
     reviewer_email:
-      email === undefined || isMailAddress(email) ? undefined : "must be one plain email address",
+      email === undefined || isMailAddress(email)
+        ? undefined
+        : "must be a single email address without a display name",
   };
 }
 
@@ -124,7 +133,7 @@ export type NewDeletion = Static<typeof DeletionBody>;
 export const DeletionObject = Type.Object(
   {
     requested_at: Object.assign(instantAnswer(), { description: "The time of the request." }),
-    due_at: Object.assign(instantAnswer(), { description: "From then on everything is deleted." }),
+    due_at: Object.assign(instantAnswer(), { description: "Time at which the deletion begins." }),
     state: literals(["waiting", "running"]),
   },
   { title: "CompanyDeletion" },

@@ -1,20 +1,28 @@
-/** The columns of an event in the history that may name a person. */
+import { isRecord } from "../lib/fields.ts";
+
+/** The columns of `review_history` that may name a person. */
 export interface Personal {
   readonly actor: unknown;
   readonly review: unknown;
   readonly metadata: unknown;
 }
 
-/** The name that replaces that of an erased user. */
+/** The name that replaces the name of an erased user. */
 export const ERASED_NAME = "Erased";
 
-/** The address that replaces that of an erased user; no mail can reach it (RFC 6761, 6.4). */
+/** Returns the email that replaces the email of an erased user. No mail can reach it (RFC 6761, 6.4). */
 export const erasedEmail = (userId: number): string => `erased-${userId}@erased.invalid`;
 
-/** The metadata of events (contract 8.2) with texts of the reviewer or about the review, and what replaces them. */
+/**
+ * The fields in the metadata of events (contract 8.2) that contain texts of the reviewer or about the review, each with
+ * the value that replaces it in an erasure.
+ */
 const TEXTS: Readonly<Record<string, unknown>> = { content: "", body: "", reason: "", words: [] };
 
-/** Returns an event without its reviewer: name and texts are empty, and everything else stays. */
+/**
+ * Returns an event without its reviewer. The reviewer becomes null, and the texts in the metadata become empty. All
+ * other values stay.
+ */
 export function withoutReviewer({ actor, review, metadata }: Personal): Personal {
   return {
     actor,
@@ -34,8 +42,4 @@ export function withoutActor({ actor, ...event }: Personal): Personal {
 
 export function isChanged(before: Personal, after: Personal): boolean {
   return JSON.stringify(before) !== JSON.stringify(after);
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

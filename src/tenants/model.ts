@@ -2,7 +2,8 @@ import { type Static, Type } from "@sinclair/typebox";
 
 import type { companies } from "../../db/schema/companies.ts";
 import { email, newPassword, whiteLabelObject } from "../auth/model.ts";
-import { isRowId, pageQuery } from "../http/list.ts";
+import { pageQuery } from "../http/list.ts";
+import { isRowId } from "../http/ids.ts";
 import { literals, type Role } from "../http/principal.ts";
 import { type RowOf, shown } from "../http/shown.ts";
 import {
@@ -24,7 +25,7 @@ const DOMAIN_CHARS = 253;
  * brackets.
  */
 const EMAIL_CHARS = 254;
-const STORES = 500;
+const MAX_STORES = 500;
 
 export const closed = { additionalProperties: false };
 export const displayName = Object.assign(lineText([1, NAME_CHARS]), {
@@ -40,8 +41,11 @@ const booleanText = literals(["true", "false"]);
 /** The platform's brand colour, which a company gets if its request names no colour. */
 export const DEFAULT_COLOR = "#1f6feb";
 
-/** Branding of a company, which its users see. A missing field takes the platform's default. */
-const branding = {
+/**
+ * Fields for the branding of a company, which its users see. If a new company has no `primary_color`, it gets
+ * `DEFAULT_COLOR`.
+ */
+const brandFields = {
   primary_color: Type.Optional(
     Type.String({ pattern: "^#[0-9A-Fa-f]{6}$", explain: "must be a colour such as #1f6feb" }),
   ),
@@ -54,7 +58,6 @@ const branding = {
 };
 
 const EXTERNAL_ID_CHARS = 200;
-/** The platform's own id of a record (contract 10.6). */
 export const externalId = Object.assign(storableText([1, EXTERNAL_ID_CHARS]), {
   title: "ExternalId",
   examples: ["crm-4711"],
@@ -64,10 +67,10 @@ const externalIdOrNull = orNull(externalId, {
   explain: `must be text of 1 to ${EXTERNAL_ID_CHARS} characters, or null`,
   description: "The platform's own id; null for none.",
 });
-/** The field of a body for a new record, and that of a change. */
+/** The field `external_id` for the body of a new record. `changedExternalId` is the field for the body of a change. */
 export const withExternalId = { external_id: Type.Optional(externalId) };
 export const changedExternalId = { external_id: externalIdOrNull };
-/** The fields by which a platform keeps its records in step with ours. */
+/** Response fields with which a platform synchronizes its records with those of ReviewRelay. */
 export const syncedFields = {
   external_id: orNull(Type.String(), { description: "The platform's own id; null for none." }),
   updated_at: instantAnswer(),
@@ -87,7 +90,7 @@ const whiteLabel = Type.Object(
 );
 
 export const PartnerBody = Type.Object(
-  { name: displayName, ...branding, white_label: Type.Optional(whiteLabel), ...withExternalId },
+  { name: displayName, ...brandFields, white_label: Type.Optional(whiteLabel), ...withExternalId },
   {
     ...closed,
     title: "PartnerInput",
@@ -103,11 +106,13 @@ export const PartnerBody = Type.Object(
 );
 export type NewPartner = Static<typeof PartnerBody>;
 
-/** Any subset of the fields of a partner; null ends a logo, the white label or an external id. */
+/**
+ * The body of a change of a partner: any subset of its fields. Null removes a logo, the white label or an external id.
+ */
 export const PartnerChanges = Type.Partial(
   Type.Object({
     name: displayName,
-    ...branding,
+    ...brandFields,
     white_label: orNull(whiteLabel),
     ...changedExternalId,
     ...requirement,
@@ -125,9 +130,9 @@ export const AccountBody = Type.Object(
     name: displayName,
     partner_id: rowId(),
     plan_id: rowId(),
-    ...branding,
+    ...brandFields,
     /** Names of stores to create together with the account. */
-    stores: Type.Optional(Type.Array(displayName, { maxItems: STORES })),
+    stores: Type.Optional(Type.Array(displayName, { maxItems: MAX_STORES })),
     ...withExternalId,
   },
   {
@@ -138,12 +143,12 @@ export const AccountBody = Type.Object(
 );
 export type NewAccount = Static<typeof AccountBody>;
 
-/** Any subset of the fields of an account. An account stays with its partner. */
+/** The body of a change of an account: any subset of its fields. The partner of an account cannot change. */
 export const AccountChanges = Type.Partial(
   Type.Object({
     name: displayName,
     plan_id: rowId(),
-    ...branding,
+    ...brandFields,
     ...changedExternalId,
     ...requirement,
   }),
@@ -156,8 +161,7 @@ export const ActivationBody = Type.Object(
   {
     held: Type.Optional(
       literals(["deliver", "skip"], {
-        description:
-          "Whether the webhook events that were held meanwhile are delivered or skipped.",
+        description: "Whether held webhook events are delivered or skipped.",
       }),
     ),
   },
@@ -181,8 +185,8 @@ export const accountQuery = Type.Object({
 });
 export type AccountQuery = Static<typeof accountQuery>;
 /**
- * Query parameters of a partner's list of accounts. There is no `partner_id`, because the list contains only accounts
- * of the caller's partner.
+ * Query parameters of the list of a partner's own accounts. There is no `partner_id`, because the list contains only
+ * accounts of the caller's partner.
  */
 export const ownAccountQuery = Type.Omit(accountQuery, ["partner_id"]);
 
@@ -190,8 +194,8 @@ const NamedObject = Type.Object({ id: Type.Integer(), name: Type.String() });
 export type Named = RowOf<typeof NamedObject>;
 
 /**
- * The name of a company of any type, also of the platform. Dashboard pages that know only the id of a company use it
- * to show the name.
+ * The id, the type and the name of a company of any type, also of the platform. Dashboard pages that know only the id
+ * of a company show the name.
  */
 export const CompanyName = Type.Object(
   {
@@ -246,7 +250,7 @@ export const AccountObject = Type.Object(
   },
 );
 
-/** A company of either type. Fields that only the other type has are null or empty. */
+/** A partner or an account. Fields that only the other type has are null or empty. */
 export type Company = Omit<RowOf<typeof AccountObject>, "plan" | "storeIds"> &
   Pick<typeof companies.$inferSelect, "brandName" | "planId" | "whiteLabelEnabled"> & {
     readonly type: "partner" | "account";
@@ -272,7 +276,7 @@ export const ROLES_OF = {
   partner: ["partner_owner", "partner_admin"],
   account: ["account_owner", "account_user", "location_user"],
 } as const satisfies Record<string, readonly Role[]>;
-/** Facts about a company that decide which roles and stores its users may have. */
+/** Facts about the company of a user that decide which role, stores and password the user may have. */
 export interface Employer {
   readonly type: keyof typeof ROLES_OF;
   readonly storeIds: readonly number[];
@@ -282,7 +286,7 @@ export interface Employer {
 
 const ROLES = Object.values(ROLES_OF).flat();
 const role = literals(ROLES);
-const storeIds = Type.Array(rowId(), { maxItems: STORES, uniqueItems: true });
+const storeIds = Type.Array(rowId(), { maxItems: MAX_STORES, uniqueItems: true });
 
 export const UserBody = Type.Object(
   {
@@ -306,7 +310,7 @@ export const UserBody = Type.Object(
 );
 export type NewUser = Static<typeof UserBody>;
 
-/** Any subset of the fields of a user. A user stays with its company. */
+/** The body of a change of a user: any subset of its fields. The company of a user cannot change. */
 export const UserChanges = Type.Partial(
   Type.Object({ email, name: displayName, role, store_ids: storeIds, ...changedExternalId }),
   { ...closed, title: "UserChanges", examples: [{ name: "Zoë O’Neil", role: "partner_admin" }] },
@@ -341,7 +345,7 @@ export const UserObject = Type.Object(
   },
   { title: "AdminUser", examples: [{ id: 31, store_ids: [] }] },
 );
-/** A user. The end of the sign-in lock that wrong passwords caused (`lockedUntil`) may be in the past. */
+/** A user. `lockedUntil` is the end of the last sign-in lock, and may be in the past; null without one. */
 export type User = RowOf<typeof UserObject> & {
   readonly role: Role;
   readonly company: Pick<Employer, "type">;

@@ -1,22 +1,18 @@
 import { join } from "../http/join.ts";
 import { Type } from "@sinclair/typebox";
 
-import { listAudit } from "../auth/queries/audit.ts";
-import { exportAudit } from "../auth/actions/export-audit.ts";
-import { auditEntry, AuditExport, auditExportQuery, auditQuery } from "../auth/audit-model.ts";
-import {
-  AuditWebhookBody,
-  AuditWebhookObject,
-  AuditWebhookWithSecret,
-} from "../auth/audit-webhook-model.ts";
+import { listAudit } from "../audit/queries.ts";
+import { exportAudit } from "../audit/export.ts";
+import { auditEntry, AuditExport, auditExportQuery, auditQuery } from "../audit/model.ts";
+import { AuditWebhookBody, AuditWebhookObject, AuditWebhookWithSecret } from "../audit/webhook.ts";
 import {
   auditWebhookErrors,
   putAuditWebhook,
   removeAuditWebhook,
   showAuditWebhook,
-} from "../auth/actions/audit-webhook.ts";
+} from "../audit/webhook.ts";
 import { errorResponse } from "../http/errors.ts";
-import { foundOf, listSchema, pageOf } from "../http/list.ts";
+import { searchPageAnswer, listSchema, pageOf } from "../http/list.ts";
 import type { RuleInput } from "../http/rules.ts";
 import { shown, shownAs } from "../http/shown.ts";
 import { administrating, type AdminRouteDeps, adminRoutesBase, changing } from "./routes/base.ts";
@@ -28,8 +24,8 @@ import { providerAdminRoutes, storeRoutes } from "./routes/stores.ts";
 import { userRoutes } from "./routes/users.ts";
 
 /**
- * Defines the routes for the administration of the platform by super-admins (contract 10). The routes of identity
- * providers are in src/sso.
+ * Defines the routes for the administration of the platform by super-admins (contract 10). The routes that manage SSO
+ * connections are in src/sso.
  */
 export function adminRoutes(deps: DispatcherRouteDeps) {
   return join(
@@ -57,11 +53,14 @@ function auditRoutes(deps: AdminRouteDeps) {
       async ({ query }) => {
         const page = pageOf(query);
         const found = await listAudit(deps.db, query, page);
-        return foundOf(found, page, { key: (one) => String(one.id), show: shownAs(auditEntry) });
+        return searchPageAnswer(found, page, {
+          key: (one) => String(one.id),
+          show: shownAs(auditEntry),
+        });
       },
       {
         access: administrating,
-        looksInto: "audit-log",
+        auditedRead: "audit-log",
         query: auditQuery,
         response: { 200: listSchema(auditEntry) },
         detail: {
@@ -84,7 +83,7 @@ function auditRoutes(deps: AdminRouteDeps) {
           operationId: "exportAuditLog",
           summary: "Export the audit log as NDJSON, oldest first",
           description:
-            "In the order of `id`. A row never appears before one that was exported, so a caller that keeps the last `cursor` and later continues `after` it misses no row.",
+            "In the order of `id`. New rows always come after the rows that were already exported. Store the last `cursor` and continue with `after` to get every row.",
         },
       },
     );
@@ -98,7 +97,7 @@ function auditWebhookRoutes(deps: AdminRouteDeps) {
       response: { 200: AuditWebhookObject, 404: errorResponse("not_found") },
       detail: {
         operationId: "getAuditWebhook",
-        summary: "Show the audit webhook and how far it is",
+        summary: "Show the audit webhook and its progress",
         description: "The secret is not shown.",
       },
     })
@@ -117,9 +116,9 @@ function auditWebhookRoutes(deps: AdminRouteDeps) {
         response: { 200: AuditWebhookWithSecret, 503: errorResponse("unavailable") },
         detail: {
           operationId: "setAuditWebhook",
-          summary: "Send the audit log to an address; its new secret is shown once",
+          summary: "Set the audit webhook; its new secret is shown once",
           description:
-            "Rows are sent in order and at least once, signed as Standard Webhooks. Each request makes a new secret.",
+            "Sends the rows of the audit log to a URL, in order and at least once, signed as in Standard Webhooks. Each request creates a new secret.",
         },
       },
     )
@@ -134,8 +133,8 @@ function auditWebhookRoutes(deps: AdminRouteDeps) {
         response: { 204: Type.Void(), 404: errorResponse("not_found") },
         detail: {
           operationId: "deleteAuditWebhook",
-          summary: "End the audit webhook",
-          description: "A new one begins with the next row.",
+          summary: "Delete the audit webhook",
+          description: "A new audit webhook starts with the next row.",
         },
       },
     );

@@ -2,7 +2,8 @@ import { Type, type Static } from "@sinclair/typebox";
 
 import type { reviewSites, storeReviewSites } from "../../db/schema/providers.ts";
 import type { planObject } from "../auth/model.ts";
-import { isRowId, pageQuery } from "../http/list.ts";
+import { pageQuery } from "../http/list.ts";
+import { isRowId } from "../http/ids.ts";
 import { type RowOf, shown } from "../http/shown.ts";
 import { instantAnswer, orNull, rowId, secretText } from "../http/text.ts";
 import { PROVIDER_SLUG } from "../intake/provider-model.ts";
@@ -15,7 +16,7 @@ import {
   withExternalId,
 } from "./model.ts";
 
-const FEATURE = "^[a-z0-9][a-z0-9_]{0,63}$";
+const FEATURE_PATTERN = "^[a-z0-9][a-z0-9_]{0,63}$";
 const MAX_FEATURES = 100;
 
 // ------------------------------------------------------------------------------------------------ plans
@@ -23,11 +24,11 @@ const MAX_FEATURES = 100;
 export const PlanBody = Type.Object(
   {
     name: displayName,
-    /** Names of the features that an account of this plan may use. The platform defines these names. */
+    /** Features that an account of this plan may use. The platform defines the names. */
     features: Type.Optional(
       Type.Array(
         Type.String({
-          pattern: FEATURE,
+          pattern: FEATURE_PATTERN,
           explain: "must be 1 to 64 of a-z, 0-9 and _, beginning with a letter or digit",
         }),
         { maxItems: MAX_FEATURES, uniqueItems: true },
@@ -55,7 +56,7 @@ export const StoreBody = Type.Object(
 );
 export type NewStore = Static<typeof StoreBody>;
 
-/** Any subset of the fields of a store. A store stays with its account. */
+/** The body of a change of a store: any subset of its fields. The account of a store cannot change. */
 export const StoreChanges = Type.Partial(Type.Object({ name: displayName, ...changedExternalId }), {
   ...closed,
   title: "StoreChanges",
@@ -87,14 +88,20 @@ export type Store = RowOf<typeof StoreObject>;
 
 // ------------------------------------------------------------------------------------------------ connections
 
-/** Body that connects a store to a review site. Afterwards the provider's events may name the connection. */
+/**
+ * Body that connects a store to a review site. After that, the provider can report events for the id of the new
+ * connection.
+ */
 export const StoreReviewSiteBody = Type.Object(
   { store_id: rowId(), provider_id: rowId(), ...withExternalId },
   { ...closed, title: "StoreReviewSiteInput" },
 );
 export type NewStoreReviewSite = Static<typeof StoreReviewSiteBody>;
 
-/** The one field of a connection that an operator changes; its review site reports the others. */
+/**
+ * The body of a change of a connection. It contains only the external id, because no other field can be changed by an
+ * operator.
+ */
 export const StoreReviewSiteChanges = Type.Partial(Type.Object(changedExternalId), {
   ...closed,
   title: "StoreReviewSiteChanges",
@@ -155,7 +162,7 @@ export const ProviderBody = Type.Object(
     name: displayName,
     requires_timestamp: Type.Optional(
       Type.Boolean({
-        description: "Whether events without a signed timestamp are refused; false if absent.",
+        description: "Whether events without a signed timestamp are rejected; false if absent.",
       }),
     ),
   },
@@ -164,7 +171,7 @@ export const ProviderBody = Type.Object(
 
 export type NewProvider = Static<typeof ProviderBody>;
 
-/** The slug of a provider stays, because its address and its stored secret contain it. */
+/** The slug of a provider cannot change, because the provider's URL and its sealed secret depend on it. */
 export const ProviderChanges = Type.Partial(Type.Omit(ProviderBody, ["slug"]), {
   ...closed,
   title: "ProviderChanges",
@@ -193,14 +200,14 @@ const provider = {
   slug: Type.String(),
   name: Type.String(),
   requires_timestamp: Type.Boolean({
-    description: "Whether events without a signed timestamp are refused.",
+    description: "Whether events without a signed timestamp are rejected.",
   }),
   secret_fingerprint: Type.String({
     pattern: "^[0-9a-f]{16}$",
     description: "The first 8 bytes of the SHA-256 of the current secret.",
   }),
   previous_secret_expires_at: orNull(instantAnswer(), {
-    description: "End of the time in which the previous secret is valid too; null without one.",
+    description: "Time until which the previous secret is also valid; null without one.",
   }),
 };
 
@@ -213,7 +220,10 @@ export type Provider = RowOf<typeof ProviderObject>;
 export type StoredProvider = Omit<Provider, "secretFingerprint"> &
   Pick<typeof reviewSites.$inferSelect, "sealedSecret">;
 
-/** A provider with its secret. Only the response that creates or rotates the secret contains it. */
+/**
+ * A provider with its secret. Only the responses to the creation of the provider and to the rotation of its secret
+ * contain it.
+ */
 export const ProviderWithSecret = Type.Object(
   { ...provider, secret: secretText() },
   {

@@ -1,4 +1,4 @@
-import { contextError, passwordError } from "../auth/password-model.ts";
+import { contextError, passwordError } from "../auth/passwords/model.ts";
 import type { ValidParts } from "../http/fields.ts";
 import type { RuleErrors } from "../http/rules.ts";
 import { isMailAddress } from "../lib/email.ts";
@@ -31,13 +31,13 @@ export function userErrors(
         ? undefined
         : (passwordError(password) ??
           contextError(password, [email, body.name, ...(employer?.names ?? [])])),
-    // The rule for stores depends on the role, so it is not checked while the role is invalid.
+    // The rule for stores depends on the role, so it is skipped if the role is not allowed in the company.
     store_ids: misplaced === undefined ? storesError(body, employer) : undefined,
   };
 }
 
 function emailError(email: string, isTaken: boolean): string | undefined {
-  if (!isMailAddress(email)) return "must be one plain email address";
+  if (!isMailAddress(email)) return "must be a single email address without a display name";
   return isTaken ? EMAIL_TAKEN : undefined;
 }
 
@@ -53,9 +53,9 @@ function storesError(
 ): string | undefined {
   const { role, store_ids: storeIds } = body;
   if (role === "location_user" && (!("store_ids" in body) || storeIds?.length === 0))
-    return "is required of a location user";
+    return "is required for a location user";
   if (storeIds === undefined || storeIds.length === 0) return undefined;
-  if (role !== undefined && role !== "location_user") return "is for location users only";
+  if (role !== undefined && role !== "location_user") return "is only allowed for location users";
   const isForeign = (id: number | undefined) =>
     id !== undefined && employer !== undefined && !employer.storeIds.includes(id);
   return storeIds.some(isForeign) ? "must be stores of the account" : undefined;

@@ -1,8 +1,8 @@
 import type { Db, Tx } from "../../db/client.ts";
 import { readOneInstant } from "../../db/server.ts";
-import { recordAudit } from "../auth/queries/audit.ts";
+import { recordAudit } from "../audit/queries.ts";
 import { type Clock, isoInstant } from "../lib/clock.ts";
-import type { SecretBox } from "../lib/secret-box.ts";
+import type { SecretBox } from "../lib/secrets.ts";
 import { webhookSecretAssociatedData } from "../master-key.ts";
 import { providerSecretContext } from "../intake/provider-model.ts";
 import type { Kind } from "./format.ts";
@@ -14,13 +14,13 @@ export interface ExportDeps {
   readonly clock: Clock;
 }
 
-/** A line of an export; `kind` comes first. Fields that are null or undefined are left out. */
+/** A line of an export. Its first field is `kind`. Fields that would be null or undefined are absent. */
 export type ExportedLine = Readonly<Record<string, unknown>> & { readonly kind: Kind };
 
 /**
- * Writes all records of the platform, of a partner or of an account as lines that `importFile` takes (contract 10.9), in
- * the order of the kinds and ids. The lines are of one instant. They have password hashes and the secrets of
- * subscriptions; an export of one company leaves out the secrets of review sites.
+ * Writes all records of the platform, of a partner or of an account as lines that `importFile` reads (contract 10.9),
+ * in the order of the kinds and ids. All lines show the database at one instant. They contain password hashes and the
+ * secrets of subscriptions. Only an export of the platform contains the secrets of review sites.
  */
 export async function exportRecords(
   { db, box, clock }: ExportDeps,
@@ -41,21 +41,21 @@ export async function exportRecords(
   });
 }
 
-type Lines = AsyncGenerator<ExportedLine[]>;
+type LineChunks = AsyncGenerator<ExportedLine[]>;
 
 function line(kind: Kind, fields: Readonly<Record<string, unknown>>): ExportedLine {
   const given = Object.entries(fields).filter(([, value]) => value != null);
   return { kind, ...Object.fromEntries(given) };
 }
 
-const instant = (at: Date | null) => at && isoInstant(at);
-/** The fields by which a record is found again. */
-const identity = ({ id, externalId }: { id: number; externalId: string | null }) => ({
+const instantText = (at: Date | null) => at && isoInstant(at);
+/** Returns the fields of a line by which an import recognises the record. */
+const identityFields = ({ id, externalId }: { id: number; externalId: string | null }) => ({
   id,
   external_id: externalId,
 });
 
-async function* masterData(tx: Tx, scope: queries.Scope, box: SecretBox): Lines {
+async function* masterData(tx: Tx, scope: queries.Scope, box: SecretBox): LineChunks {
   yield (await queries.allPlans(tx)).map(({ id, name, features }) =>
     line("plan", { id, name, features }),
   );
@@ -63,7 +63,7 @@ async function* masterData(tx: Tx, scope: queries.Scope, box: SecretBox): Lines 
     for await (const some of queries.companies(tx, type, scope))
       yield some.map((one) =>
         line(type, {
-          ...identity(one),
+          ...identityFields(one),
           name: one.name,
           partner_id: one.partnerId,
           plan_id: one.planId,
@@ -73,12 +73,12 @@ async function* masterData(tx: Tx, scope: queries.Scope, box: SecretBox): Lines 
           white_label: one.whiteLabelEnabled
             ? { brand_name: one.brandName, domain: one.whiteLabelDomain }
             : null,
-          created_at: instant(one.createdAt),
+          created_at: instantText(one.createdAt),
         }),
       );
   for await (const some of queries.stores(tx, scope))
     yield some.map((one) =>
-      line("store", { ...identity(one), account_id: one.accountId, name: one.name }),
+      line("store", { ...identityFields(one), account_id: one.accountId, name: one.name }),
     );
   yield (await queries.allSites(tx)).map(({ id, slug, name, sealedSecret }) => {
     const isWhole = scope.partnerId === undefined && scope.accountId === undefined;
@@ -88,7 +88,7 @@ async function* masterData(tx: Tx, scope: queries.Scope, box: SecretBox): Lines 
   for await (const some of queries.connections(tx, scope))
     yield some.map((one) =>
       line("connection", {
-        ...identity(one),
+        ...identityFields(one),
         store_id: one.storeId,
         review_site: one.slug,
         pull: { connected: one.pullConnected, error_code: one.pullErrorCode },
@@ -97,11 +97,11 @@ async function* masterData(tx: Tx, scope: queries.Scope, box: SecretBox): Lines 
     );
 }
 
-async function* users(tx: Tx, scope: queries.Scope): Lines {
+async function* users(tx: Tx, scope: queries.Scope): LineChunks {
   for await (const some of queries.users(tx, scope))
     yield some.map((one) =>
       line("user", {
-        ...identity(one),
+        ...identityFields(one),
         [one.companyType === "partner" ? "partner_id" : "account_id"]: one.companyId,
         email: one.email,
         name: one.name,
@@ -109,12 +109,12 @@ async function* users(tx: Tx, scope: queries.Scope): Lines {
         store_ids: one.storeIds.length > 0 ? one.storeIds : null,
         password_hash: one.passwordHash,
         is_active: one.isActive,
-        created_at: instant(one.createdAt),
+        created_at: instantText(one.createdAt),
       }),
     );
 }
 
-async function* clients(tx: Tx, scope: queries.Scope): Lines {
+async function* clients(tx: Tx, scope: queries.Scope): LineChunks {
   yield (await queries.clients(tx, scope)).map((one) =>
     line("oauth_client", {
       client_id: one.clientId,
@@ -127,12 +127,12 @@ async function* clients(tx: Tx, scope: queries.Scope): Lines {
       first_party: one.firstParty,
       require_pkce: one.requirePkce,
       created_by: one.createdBy,
-      created_at: instant(one.createdAt),
+      created_at: instantText(one.createdAt),
     }),
   );
 }
 
-async function* subscriptions(tx: Tx, scope: queries.Scope, box: SecretBox): Lines {
+async function* subscriptions(tx: Tx, scope: queries.Scope, box: SecretBox): LineChunks {
   yield (await queries.subscriptions(tx, scope)).map((one) => {
     const open = (sealed: string | null) =>
       sealed && box.open(sealed, webhookSecretAssociatedData(one.partnerId, one.id));
@@ -150,33 +150,33 @@ async function* subscriptions(tx: Tx, scope: queries.Scope, box: SecretBox): Lin
       standard_webhooks: one.standardWebhooks,
       secret: open(one.sealedSecret),
       previous_secret: open(one.sealedPreviousSecret),
-      previous_secret_expires_at: instant(one.previousSecretExpiresAt),
+      previous_secret_expires_at: instantText(one.previousSecretExpiresAt),
       is_active: one.state === "active",
-      disabled_at: instant(one.state === "active" ? null : one.disabledAt),
+      disabled_at: instantText(one.state === "active" ? null : one.disabledAt),
       disabled_reason: one.state === "active" ? null : one.disabledReason,
       disabled_note: one.state === "active" ? null : one.disabledNote,
-      begins_at: instant(one.beginsAt),
-      created_at: instant(one.createdAt),
+      begins_at: instantText(one.beginsAt),
+      created_at: instantText(one.createdAt),
     });
   });
 }
 
-async function* reviews(tx: Tx, scope: queries.Scope): Lines {
+async function* reviews(tx: Tx, scope: queries.Scope): LineChunks {
   for await (const some of queries.reviews(tx, scope, "all"))
     yield some.map((one) => ({
       ...line("review", {
-        ...identity(one),
+        ...identityFields(one),
         connection_id: one.storeReviewSiteId,
         external_review_id: one.externalReviewId,
         rate: one.rate,
         reviewer: one.reviewer,
         reviewer_email: one.reviewerEmail,
-        removed_at: instant(one.removedAt),
-        erased_at: instant(one.erasedAt),
+        removed_at: instantText(one.removedAt),
+        erased_at: instantText(one.erasedAt),
         assigned_user_id: one.assignedUserId,
-        reviewed_at: instant(one.reviewedAt),
-        created_at: instant(one.createdAt),
-        updated_at: instant(one.updatedAt),
+        reviewed_at: instantText(one.reviewedAt),
+        created_at: instantText(one.createdAt),
+        updated_at: instantText(one.updatedAt),
       }),
       content: one.content === "" ? null : one.content,
     }));
@@ -186,7 +186,7 @@ async function* reviews(tx: Tx, scope: queries.Scope): Lines {
         review_id: one.id,
         body: one.responseBody,
         user_id: one.responseUserId,
-        responded_at: instant(one.respondedAt),
+        responded_at: instantText(one.respondedAt),
       }),
     );
   for await (const some of queries.reviews(tx, scope, "flagged"))
@@ -195,7 +195,7 @@ async function* reviews(tx: Tx, scope: queries.Scope): Lines {
     );
 }
 
-async function* history(tx: Tx, scope: queries.Scope): Lines {
+async function* history(tx: Tx, scope: queries.Scope): LineChunks {
   for await (const some of queries.history(tx, scope))
     yield some.map(({ actor, review, site, ...one }) => {
       const { type, id, name } = actor;
@@ -208,7 +208,7 @@ async function* history(tx: Tx, scope: queries.Scope): Lines {
           actor: { type, ...(id !== null && { user_id: id }), name },
           error_code: site?.error_code,
           metadata: one.metadata,
-          occurred_at: instant(one.occurredAt),
+          occurred_at: instantText(one.occurredAt),
         }),
         ...(review !== null && { rate: review.rate, reviewer: review.reviewer }),
       };

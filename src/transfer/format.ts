@@ -13,14 +13,18 @@ import { PlanBody } from "../tenants/store-model.ts";
 import { NewSubscriptionBody } from "../webhooks/model.ts";
 
 /*
- * The lines of an import and an export (contract 10.9): each is a JSON object whose `kind` names one of these records. A
- * field that refers to another record has its id, or its external id as text.
+ * The lines of an import and an export (contract 10.9): each is a JSON object that describes one record, and its field
+ * `kind` is a key of `LINES`. A field that refers to another record contains the id of that record as a number, or its
+ * external id as text.
  */
 
 const MAX_HASH_CHARS = 500;
-/** The lengths of secrets that partners and review sites know already. */
+/** Minimum and maximum length of imported secrets of subscriptions and review sites. */
 const SECRET_CHARS = [8, 256] as const;
-/** The shortest secret of a client is longer, because a fast hash of it is stored (`hashSecret`). */
+/**
+ * Minimum and maximum length of imported secrets of OAuth clients. They must be longer than other secrets, because a
+ * fast hash of them is stored (`hashSecret`).
+ */
 const CLIENT_SECRET_CHARS = [16, 256] as const;
 
 const closed = { additionalProperties: false } as const;
@@ -197,6 +201,6 @@ type Lines = { readonly [K in Kind]: Static<(typeof LINES)[K]> };
 export type LineOf<K extends Kind> = Lines[K];
 
 /** All kinds, in the order of an export: each after the kinds that it refers to. */
-// The type of Object.keys does not include the keys.
+// The cast is safe, but necessary, because the type of `Object.keys` does not include the keys.
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion
 export const KINDS = Object.keys(LINES) as readonly Kind[];

@@ -1,30 +1,30 @@
 import type { Db, Tx } from "../../db/client.ts";
 import { FIRST_OWN_ID } from "../../db/own-ids.ts";
 import type { ImportCounts } from "../../db/schema/companies.ts";
-import { recordAudit } from "../auth/queries/audit.ts";
-import { completeEmails } from "../auth/queries/emails.ts";
+import { recordAudit } from "../audit/queries.ts";
+import { completeEmails } from "../auth/passwords/email-queries.ts";
 import { examine } from "../http/fields.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Config } from "../lib/config.ts";
-import type { SecretBox } from "../lib/secret-box.ts";
+import type { SecretBox } from "../lib/secrets.ts";
 import { createProfanityFinder } from "../intake/profanity.ts";
 import { fault, type Fault, type Outcome } from "./directory.ts";
 import { type Kind, KINDS, LINES, type LineOf } from "./format.ts";
-import { type Chunk, type FileLine, FileLines } from "./lines.ts";
+import { type Chunk, type FileLine, FileLines, parseLine } from "./lines.ts";
 import * as queries from "./queries/import.ts";
-import * as access from "./take-access.ts";
-import * as masterData from "./take-master-data.ts";
+import * as access from "./import-access.ts";
+import * as masterData from "./import-master-data.ts";
 import {
   announce,
-  takeFlags,
-  takeHistory,
-  takeNotes,
-  takeResponses,
-  takeReviews,
-  type TakingReviews,
-} from "./take-reviews.ts";
+  importFlags,
+  importHistory,
+  importNotes,
+  importResponses,
+  importReviews,
+  type ImportReviewsDeps,
+} from "./import-reviews.ts";
 
-/** The most lines of one transaction. */
+/** The most lines of one chunk, which is imported in one transaction. */
 const CHUNK_LINES = 1_000;
 
 export interface ImportDeps {
@@ -35,19 +35,22 @@ export interface ImportDeps {
 }
 
 export interface ImportOptions {
-  /** The path of the file, which is also the key of its progress. */
+  /** The path of the file. The progress of the import is stored under it. */
   readonly file: string;
-  /** Checks every line and rolls everything back. */
+  /** Whether the import only checks all lines, in a transaction that is rolled back. */
   readonly isDryRun: boolean;
-  /** Continues after the last committed line of an earlier run of the same file. */
+  /** Whether the import continues after the last committed line of an earlier run of the same file. */
   readonly resumes: boolean;
-  /** Records history lines as actions that happen now, which webhooks, batches and mails tell of. */
+  /** Whether lines of the history are recorded as actions that happen now, which cause webhooks, batches and mails. */
   readonly announces: boolean;
-  /** Goes on after faulty lines; otherwise the import stops at the chunk with the first one. */
+  /** Whether the import skips faulty lines and continues. If not, it stops at the first chunk with a faulty line. */
   readonly skipsFaulty: boolean;
 }
 
-/** The number of handled lines of all, and those of this run with its duration. */
+/**
+ * The progress of an import. `lines` counts the processed lines, also those of an earlier run that this run continues;
+ * `total` counts all lines of the file.
+ */
 export interface Pace {
   readonly lines: number;
   readonly total: number;
@@ -66,10 +69,11 @@ export interface ImportResult {
 }
 
 /**
- * Imports a file of lines (contract 10.9). Each chunk is a transaction, in which its progress is saved, so that a run that
- * is killed can continue. Records that exist already stay as they are, so that a second run changes nothing.
+ * Imports a file of lines (contract 10.9). Each chunk is imported in one transaction, which also stores the progress.
+ * So after a run is killed, another run can continue. Existing records do not change, so a second run of the same file
+ * changes nothing.
  *
- * Throws an error if the file differs from the one that an earlier run has read.
+ * With `resumes`, throws an error if the part of the file that an earlier run has imported has changed.
  */
 export async function importFile(
   deps: ImportDeps,
@@ -84,12 +88,13 @@ export async function importFile(
   const before = options.resumes ? await queries.findProgress(db, file) : undefined;
   if (before !== undefined) await requireSame(lines, before);
   const run = new Run(deps, options, report, { total: survey.lines, before });
-  // Ids that are drawn while the import runs must not be those of later lines. This is all that a dry run leaves behind.
+  // The sequences of the tables are moved past the ids of the file, so that an id that PostgreSQL assigns during the
+  // import is not that of a later line. A dry run does not undo this.
   for (const [kind, id] of survey.maxIds) await queries.moveSequence(db, kind, id);
   return isDryRun ? run.dry(lines) : run.all(lines);
 }
 
-/** The file differs from the one whose import is to be continued. */
+/** Error: the imported part of the file has changed, so the import cannot continue. */
 class ResumeError extends Error {}
 
 async function requireSame(lines: FileLines, before: queries.Progress): Promise<void> {
@@ -100,8 +105,8 @@ async function requireSame(lines: FileLines, before: queries.Progress): Promise<
 }
 
 /**
- * Counts the lines, and finds the highest id of each kind below the ids of our own records, into which a sequence of a
- * table never moves. Lines that are no JSON are reported by the import.
+ * Counts the lines, and finds the highest id of each kind. Ids from `FIRST_OWN_ID` on are ignored, because no sequence
+ * of a table reaches them. Lines that are not JSON are ignored too; the import reports them.
  */
 async function surveyOf(lines: FileLines) {
   const maxIds = new Map<string, number>();
@@ -109,7 +114,7 @@ async function surveyOf(lines: FileLines) {
   for await (const chunk of lines.chunks(0))
     for (const text of chunk.lines) {
       count++;
-      const value = parsed(text);
+      const value = parseLine(text);
       if (typeof value === "string") continue;
       const { kind, id } = value;
       if (typeof kind === "string" && typeof id === "number" && id < FIRST_OWN_ID)
@@ -118,55 +123,48 @@ async function surveyOf(lines: FileLines) {
   return { lines: count, maxIds };
 }
 
-/** Parses a line; returns why it is no object otherwise. */
-function parsed(text: FileLine): Readonly<Record<string, unknown>> | string {
-  if (typeof text !== "string") return text.fault;
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value !== "object" || value === null || Array.isArray(value))
-      return "must be a JSON object";
-    return { ...value };
-  } catch {
-    return "is not JSON";
-  }
-}
-
-/** A line with its number. `record` is its kind with its id, as far as it can be read. */
-interface Place {
+/**
+ * The number of a line and its record. `record` contains the kind and, if there is one, the key of the record;
+ * undefined if the line cannot be read.
+ */
+interface Position {
   readonly line: number;
   readonly kind: string;
   readonly record: string | undefined;
 }
 
 /** A line that its schema accepts. */
-interface Read<K extends Kind = Kind> extends Place {
+interface ReadLine<K extends Kind = Kind> extends Position {
   readonly kind: K;
   readonly value: LineOf<K>;
 }
 
 type Handlers = {
-  readonly [K in Kind]: (deps: TakingReviews, lines: readonly LineOf<K>[]) => Promise<Outcome[]>;
+  readonly [K in Kind]: (
+    deps: ImportReviewsDeps,
+    lines: readonly LineOf<K>[],
+  ) => Promise<Outcome[]>;
 };
 const HANDLERS: Handlers = {
-  plan: masterData.takePlans,
-  partner: masterData.takePartners,
-  account: masterData.takeAccounts,
-  store: masterData.takeStores,
-  review_site: masterData.takeSites,
-  connection: masterData.takeConnections,
-  user: access.takeUsers,
-  oauth_client: access.takeClients,
-  subscription: access.takeSubscriptions,
-  review: takeReviews,
-  response: takeResponses,
-  flag: takeFlags,
-  note: takeNotes,
-  history: takeHistory,
+  plan: masterData.importPlans,
+  partner: masterData.importPartners,
+  account: masterData.importAccounts,
+  store: masterData.importStores,
+  review_site: masterData.importSites,
+  connection: masterData.importConnections,
+  user: access.importUsers,
+  oauth_client: access.importClients,
+  subscription: access.importSubscriptions,
+  review: importReviews,
+  response: importResponses,
+  flag: importFlags,
+  note: importNotes,
+  history: importHistory,
 };
 
-type LineFault = Fault & Omit<Place, "kind">;
+type LineFault = Fault & Omit<Position, "kind">;
 
-/** Rolls the transaction of a chunk back. */
+/** Error that is thrown to roll back the transaction of a chunk or of a dry run. */
 class RolledBack extends Error {
   readonly faults: readonly LineFault[];
 
@@ -241,7 +239,10 @@ class Run {
     return { isWhole: true, counts: this.#counts };
   }
 
-  /** Checks all lines in one transaction, because lines refer to earlier ones, and rolls it back. */
+  /**
+   * Imports all lines in one transaction and rolls it back. It is one transaction, because lines refer to records of
+   * earlier lines.
+   */
   async dry(lines: FileLines): Promise<ImportResult> {
     let isWhole = true;
     await this.#deps.db
@@ -261,7 +262,7 @@ class Run {
     return { isWhole, counts: this.#counts };
   }
 
-  #taking(tx: Tx): TakingReviews {
+  #taking(tx: Tx): ImportReviewsDeps {
     const { box, config, clock } = this.#deps;
     const announced = this.#options.announces ? [] : undefined;
     return { tx, box, config, now: clock.now(), findProfanity: this.#findProfanity, announced };
@@ -278,18 +279,21 @@ class Run {
     });
   }
 
-  /** Takes the lines of a chunk, kind by kind. Returns the new counts, and the faults in the order of the lines. */
+  /**
+   * Imports the lines of a chunk, one kind after another. Returns the counts of the whole import so far, and the
+   * chunk's faults in the order of the lines.
+   */
   async #take(
-    deps: TakingReviews,
+    deps: ImportReviewsDeps,
     chunk: Chunk["lines"],
   ): Promise<{ counts: ImportCounts; faults: readonly LineFault[] }> {
     const counts = structuredClone(this.#counts);
     const faults: LineFault[] = [];
-    const refuse = ({ kind, line, record }: Place, refusals: readonly Fault[]) => {
+    const refuse = ({ kind, line, record }: Position, refusals: readonly Fault[]) => {
       countOf(counts, kind).faulty++;
       for (const one of refusals) faults.push({ ...one, line, record });
     };
-    const read: Read[] = [];
+    const read: ReadLine[] = [];
     for (const [index, text] of chunk.entries()) {
       if (text === "") continue;
       const line = readLine(text, this.#lines + index + 1);
@@ -297,9 +301,9 @@ class Run {
       else read.push(line);
     }
     for (const kind of KINDS) {
-      const ofKind = read.filter((one): one is Read => one.kind === kind);
+      const ofKind = read.filter((one): one is ReadLine => one.kind === kind);
       if (ofKind.length === 0) continue;
-      const outcomes = await takeKind(deps, kind, ofKind);
+      const outcomes = await importKind(deps, kind, ofKind);
       for (const [index, outcome] of outcomes.entries()) {
         const line = ofKind[index];
         if (typeof outcome === "string") countOf(counts, kind)[outcome]++;
@@ -321,7 +325,11 @@ class Run {
   }
 }
 
-const takeKind = <K extends Kind>(deps: TakingReviews, kind: K, lines: readonly Read<K>[]) =>
+const importKind = <K extends Kind>(
+  deps: ImportReviewsDeps,
+  kind: K,
+  lines: readonly ReadLine<K>[],
+) =>
   HANDLERS[kind](
     deps,
     lines.map(({ value }) => value),
@@ -331,10 +339,10 @@ function countOf(counts: ImportCounts, kind: string) {
   return (counts[kind] ??= { created: 0, present: 0, faulty: 0 });
 }
 
-type Refused = Place & { readonly faults: readonly Fault[] };
+type RefusedLine = Position & { readonly faults: readonly Fault[] };
 
-function readLine(text: FileLine, line: number): Read | Refused {
-  const value = parsed(text);
+function readLine(text: FileLine, line: number): ReadLine | RefusedLine {
+  const value = parseLine(text);
   const unread = { line, kind: "unknown", record: undefined };
   if (typeof value === "string") return { ...unread, faults: [fault("line", value)] };
   const { kind: given, ...fields } = value;
@@ -350,7 +358,7 @@ function readLine(text: FileLine, line: number): Read | Refused {
   return { ...place, faults };
 }
 
-/** Names the record of a line by its kind and its first key. */
+/** Returns the kind of a line's record, followed by the id or the first other key that the line has. */
 function recordOf(kind: Kind, fields: Readonly<Record<string, unknown>>): string {
   const key = fields["id"] ?? fields["external_id"] ?? fields["client_id"] ?? fields["event_id"];
   return typeof key === "number" || typeof key === "string" ? `${kind} ${key}` : kind;

@@ -1,27 +1,29 @@
 import { createHash, type Hash } from "node:crypto";
 import { createReadStream } from "node:fs";
 
-/** The text of a line, or why it cannot be read. */
+import { type Fields, isRecord } from "../lib/fields.ts";
+
+/** The text of a line, or the reason why it cannot be read. */
 export type FileLine = string | { readonly fault: string };
 
-/** Consecutive lines of a file. */
+/** A chunk of a file: consecutive lines that are imported together. */
 export interface Chunk {
   readonly lines: readonly FileLine[];
-  /** The offset in bytes after the last line. */
+  /** The position in the file after the last line, in bytes. */
   readonly end: number;
-  /** The SHA-256 of the file up to that offset. */
+  /** The SHA-256 of the file up to that position. */
   readonly digest: string;
   readonly isLast: boolean;
 }
 
 const NEWLINE = 0x0a;
 const MAX_LINE_BYTES = 4_000_000;
-/** The bytes after which a chunk ends although it has fewer lines. */
+/** The size in bytes after which a chunk ends, even if it has fewer lines than the maximum. */
 const CHUNK_BYTES = 16_000_000;
 
 /**
- * Reads a file of lines in chunks of `size` lines or about `CHUNK_BYTES`, and holds no more than two chunks in memory. Of a
- * line of more than `MAX_LINE_BYTES` nothing is held.
+ * Reads a file of lines in chunks of `size` lines or about `CHUNK_BYTES`, and holds no more than two chunks in memory.
+ * The text of a line that is longer than `MAX_LINE_BYTES` is dropped; the line becomes a fault.
  */
 export class FileLines {
   readonly #path: string;
@@ -32,12 +34,12 @@ export class FileLines {
     this.#size = size;
   }
 
-  /** Returns the SHA-256 of the first bytes of the file. */
+  /** Returns the SHA-256 of the first `bytes` bytes of the file. */
   async digestOf(bytes: number): Promise<string> {
     return (await this.#hashed(bytes)).digest("hex");
   }
 
-  /** Reads from an offset, at which a line begins. The last chunk may be empty. */
+  /** Reads the chunks of the file from the byte `from`, at which a line begins. The last chunk may be empty. */
   async *chunks(from: number): AsyncGenerator<Chunk> {
     const hash = await this.#hashed(from);
     let end = from;
@@ -50,7 +52,7 @@ export class FileLines {
       return { lines: lines.splice(0), end, digest: hash.copy().digest("hex"), isLast };
     };
     const endLine = () => {
-      lines.push(bytes > MAX_LINE_BYTES ? TOO_LONG : textOf(Buffer.concat(pieces)));
+      lines.push(bytes > MAX_LINE_BYTES ? LINE_TOO_LONG : textOf(Buffer.concat(pieces)));
       pieces = [];
       bytes = 0;
     };
@@ -78,7 +80,7 @@ export class FileLines {
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
-const TOO_LONG = { fault: `has more than ${MAX_LINE_BYTES} bytes` };
+const LINE_TOO_LONG = { fault: `has more than ${MAX_LINE_BYTES} bytes` };
 
 function textOf(line: Uint8Array): FileLine {
   try {
@@ -88,7 +90,10 @@ function textOf(line: Uint8Array): FileLine {
   }
 }
 
-/** Cuts a stream of bytes after each newline. A line may come in several pieces. */
+/**
+ * Divides a stream of bytes into pieces, each of which ends at a newline or at the end of a read. So a line may have
+ * several pieces.
+ */
 async function* piecesOf(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   for await (const part of stream) {
     let from = 0;
@@ -97,5 +102,16 @@ async function* piecesOf(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uint
       from = at + 1;
     }
     if (from < part.length) yield part.subarray(from);
+  }
+}
+
+/** Parses a line as a JSON object. Returns the object, or the reason why the line is not one. */
+export function parseLine(text: FileLine): Fields | string {
+  if (typeof text !== "string") return text.fault;
+  try {
+    const value: unknown = JSON.parse(text);
+    return isRecord(value) ? value : "must be a JSON object";
+  } catch {
+    return "is not JSON";
   }
 }

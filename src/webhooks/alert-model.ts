@@ -6,16 +6,16 @@ import { shown } from "../http/shown.ts";
 import { instantAnswer, orNull, receiving, storableText } from "../http/text.ts";
 import { MAX_URL_CHARS } from "../lib/egress.ts";
 import { ADDRESS_BYTES, eachMailbox, hasMailbox } from "../lib/email.ts";
-import { ALERT_DEFAULTS, ALERT_KINDS } from "../outbox/mail.ts";
+import { ALERT_DEFAULTS, ALERT_KINDS } from "../outbox/alert.ts";
 import { SecretAnswer } from "./model.ts";
 
 const MAX_RECIPIENTS = 10;
-/** More than the longest code, which contains an address in base64. */
+/** An upper bound for the length of a code, which contains an address in base64. */
 const MAX_CODE_CHARS = 1_000;
 const DAY_MINUTES = 1_440;
 /**
- * The shortest waiting time of an event that may be set to raise an alert. Backlogs are counted every five minutes,
- * and the alert is raised when an event was seen waiting twice.
+ * The smallest number of minutes that an alert setting may let an event wait. Backlogs are counted every five minutes,
+ * and the alert is raised when two counts have seen the event waiting.
  */
 const MIN_WAITING_MINUTES = 10;
 
@@ -27,7 +27,7 @@ const minutes = (minimum: number, description: string) =>
     description,
   });
 
-const fields = {
+const settingsFields = {
   recipients: receiving(
     orNull(
       Type.Array(storableText([3, ADDRESS_BYTES]), {
@@ -38,7 +38,7 @@ const fields = {
       {
         explain: `must be null for the owners, or a list of 1 to ${MAX_RECIPIENTS} addresses`,
         description:
-          "Recipients of mails; null for the partner's owners. Each address confirms by a mailed link.",
+          "Recipients of mails; null for the partner's owners. Each address must be confirmed with a mailed link.",
       },
     ),
   ),
@@ -50,7 +50,10 @@ const fields = {
     MIN_WAITING_MINUTES,
     "Minutes that an event may wait before `oldest_waiting` is raised.",
   ),
-  digest_minutes: minutes(0, "Minimum minutes between two mails; a disabling is mailed at once."),
+  digest_minutes: minutes(
+    0,
+    "Minimum minutes between two mails. Mails about a disabled subscription are sent immediately.",
+  ),
   webhook_url: receiving(
     orNull(storableText([1, MAX_URL_CHARS]), {
       description: "URL that receives alerts.",
@@ -58,22 +61,22 @@ const fields = {
   ),
 };
 
-export const AlertSettingsUpdate = Type.Partial(Type.Object(fields), {
+export const AlertSettingsUpdate = Type.Partial(Type.Object(settingsFields), {
   title: "AlertSettingsUpdate",
   examples: [{ recipients: ["ops@partner.example"], digest_minutes: 30 }],
   additionalProperties: false,
 });
 export type AlertSettingsUpdate = Static<typeof AlertSettingsUpdate>;
 
-const answered = {
-  ...fields,
+const answeredSettings = {
+  ...settingsFields,
   unconfirmed_recipients: Type.Array(Type.String(), {
     description: "Recipients that have not confirmed and get no mails yet.",
   }),
   secret_fingerprint: orNull(SecretAnswer.properties.secret_fingerprint),
   updated_at: orNull(instantAnswer()),
 };
-export const AlertSettingsObject = Type.Object(answered, {
+export const AlertSettingsObject = Type.Object(answeredSettings, {
   title: "AlertSettings",
   examples: [
     {
@@ -92,13 +95,13 @@ export const RecipientCode = Type.Object(
   { title: "RecipientCode", additionalProperties: false },
 );
 export const ConfirmedRecipient = Type.Object(
-  { email: Type.String({ description: "The address that gets the alerts from now on." }) },
+  { email: Type.String({ description: "The address that now receives the alerts." }) },
   { title: "ConfirmedRecipient", examples: [{ email: "ops@partner.example" }] },
 );
 
 export const AlertSettingsWithSecret = Type.Object(
   {
-    ...answered,
+    ...answeredSettings,
     secret: orNull(SecretAnswer.properties.secret, {
       description: "Signing secret, if this request created one.",
     }),

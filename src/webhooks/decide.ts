@@ -16,7 +16,7 @@ export function intervalError({
   batch_interval_hours: hours,
 }: RawBody): string | undefined {
   const present = hours !== undefined && hours !== null;
-  if (delivery_kind === "immediate") return present ? "is for batch only" : undefined;
+  if (delivery_kind === "immediate") return present ? "is only allowed for batch" : undefined;
   if (delivery_kind === "batch" && !present)
     return `is required for batch: one of ${BATCH_INTERVAL_HOURS.join(", ")}`;
   return undefined;
@@ -30,13 +30,12 @@ export function eventsError(
 ): string | undefined {
   if (!Array.isArray(events)) return undefined;
   const given: unknown[] = events;
-  if (given.length === 0) return "must name at least one event; leave it out for all events";
+  if (given.length === 0) return "must have at least one event; omit it for all events";
   for (const [i, value] of given.entries()) {
-    if (value === testEvent)
-      return `must not name ${testEvent}: a test is delivered whatever the filter`;
+    if (value === testEvent) return `must not have ${testEvent}: filters do not apply to tests`;
     if (typeof value !== "string" || !subscribable.includes(value))
       return `has an unknown value at index ${i}; GET /partner/webhooks/events lists all values`;
-    if (given.indexOf(value) !== i) return `names ${value} twice`;
+    if (given.indexOf(value) !== i) return `has ${value} twice`;
   }
   return undefined;
 }
@@ -46,7 +45,7 @@ export function eventsError(
  * 6.4).
  */
 export function settingsOf(input: NewSubscriptionInput): SubscriptionSettings {
-  return pinned({
+  return withFixedSettings({
     label: input.label,
     webhookUrl: input.webhook_url,
     deliveryKind: input.delivery_kind,
@@ -59,17 +58,20 @@ export function settingsOf(input: NewSubscriptionInput): SubscriptionSettings {
   });
 }
 
-/** Applies an update to the settings of a subscription. Fields that the update does not name stay (contract 6.9). */
+/**
+ * Applies an update to the settings of a subscription. Fields that the update does not contain keep their values
+ * (contract 6.9).
+ */
 export function updatedSettings(
   current: SubscriptionSettings,
   update: SubscriptionUpdate,
 ): SubscriptionSettings {
-  return pinned({
+  return withFixedSettings({
     label: update.label ?? current.label,
     webhookUrl: update.webhook_url ?? current.webhookUrl,
     deliveryKind: current.deliveryKind,
     batchIntervalHours: update.batch_interval_hours ?? current.batchIntervalHours,
-    // Null is a valid value, which selects all events.
+    // Only an absent filter keeps the current one, because null is a valid filter that selects all events.
     events: update.events === undefined ? current.events : update.events,
     payloadMode: update.payload_mode ?? current.payloadMode,
     suppressNativeNotifications:
@@ -79,8 +81,8 @@ export function updatedSettings(
   });
 }
 
-/** Fixes the settings that a batch subscription cannot choose. */
-function pinned(settings: SubscriptionSettings): SubscriptionSettings {
+/** Replaces the settings that a batch subscription cannot choose by their fixed values. */
+function withFixedSettings(settings: SubscriptionSettings): SubscriptionSettings {
   if (settings.deliveryKind === "immediate") return settings;
   return {
     ...settings,
@@ -107,8 +109,8 @@ export function changedFields(before: SubscriptionSettings, after: SubscriptionS
 }
 
 /**
- * Computes the first due time of a batch subscription. Due times form a grid that begins at creation (contract 7.14).
- * Null for an immediate subscription.
+ * Computes the first due time of a batch subscription; null for an immediate one. Due times are one interval apart,
+ * counted from the creation of the subscription (contract 7.14).
  */
 export function firstBatchAt(
   settings: Pick<SubscriptionSettings, "batchIntervalHours">,
@@ -123,7 +125,7 @@ type BatchTimes = Pick<Subscription, "batchIntervalHours" | "nextBatchAt">;
 
 /**
  * Computes the next due time after a change of the batch interval. The new interval counts from the last due time, or
- * from now if that would be in the past (contract 7.14). A batch that is already due stays due.
+ * from now if the result would otherwise be in the past (contract 7.14). A batch that is already due stays due.
  */
 export function rescheduledBatchAt(
   { batchIntervalHours, nextBatchAt }: BatchTimes,
@@ -136,7 +138,9 @@ export function rescheduledBatchAt(
   return due > now ? due : addMs(now, hours * hourMs);
 }
 
-/** Computes the next due time after now on the grid of a batch subscription. Missed due times are not made up for. */
+/**
+ * Computes the next due time after now: a whole number of intervals after the stored one. Missed due times are skipped.
+ */
 export function nextBatchAfter(
   { batchIntervalHours, nextBatchAt }: BatchTimes,
   { now, hourMs }: { readonly now: Date; readonly hourMs: number },
@@ -159,7 +163,7 @@ export function deliveryState(
   return queued && subscription.state === "disabled" ? "held" : stored;
 }
 
-interface Window {
+interface RecoveryWindow {
   /** The beginning of the window; undefined if the field is invalid. */
   readonly since: Date | undefined;
   /** The end of the window; undefined if the field is absent or invalid. */
@@ -171,7 +175,7 @@ interface Window {
  * purged.
  */
 export function windowErrors(
-  { since, until }: Window,
+  { since, until }: RecoveryWindow,
   { now, retentionMs }: { readonly now: Date; readonly retentionMs: number },
 ): { since: string | undefined; until: string | undefined } {
   const isBackwards = since !== undefined && until !== undefined && until <= since;
@@ -187,6 +191,6 @@ function sinceError(
 ): string | undefined {
   const days = retentionMs / 86_400_000;
   if (since < addMs(now, -retentionMs))
-    return `must lie within the last ${days} days: older deliveries are forgotten`;
-  return since >= now ? "must lie in the past" : undefined;
+    return `must be within the last ${days} days: older deliveries are deleted`;
+  return since >= now ? "must be in the past" : undefined;
 }

@@ -9,8 +9,8 @@ export const OUTCOMES = ["delivered", "retry", "failed", "interrupted"] as const
 export type Outcome = (typeof OUTCOMES)[number];
 
 /**
- * States of a delivery. `pending` and `waiting` are queued, `held` is queued while the subscription is disabled, and
- * the others are settled.
+ * States of a delivery. `pending` and `waiting` are queued. `held` waits until the subscription is enabled or the
+ * account is activated. In the other states, the delivery is settled.
  */
 export const DELIVERY_STATES = [
   "pending",
@@ -45,7 +45,7 @@ export const AttemptObject = Type.Object(
     event: Type.String(),
     attempt: Type.Integer({ description: "Number of the attempt, 1 to 4, as in `X-SVC-Attempt`." }),
     round: Type.Integer({
-      description: "Number of the round: 1, and one more with each redelivery.",
+      description: "Number of the round, from 1. Each redelivery starts another round.",
     }),
     sequence: Type.Integer({ description: "Position in the order of the subscription." }),
     started_at: instantAnswer(),
@@ -60,24 +60,25 @@ export const AttemptObject = Type.Object(
     request_headers: orNull(headers),
     request_body: orNull(Type.String(), {
       description:
-        "The exact text that was sent and signed; null if it cannot be proved or was erased.",
+        "The exact text that was sent and signed; null if it cannot be reproduced or was erased.",
     }),
     request_digest: orNull(Type.String(), {
       description:
         "The first 16 bytes of the SHA-256 of the body that was sent, in hex digits; null where the body itself is stored.",
     }),
     request_erased: Type.Boolean({
-      description: "The body named a person whose data were erased, so that it cannot be shown.",
+      description: "The body named a person whose data was erased, so it cannot be shown.",
     }),
     response_headers: orNull(headers),
     response_excerpt: orNull(Type.String()),
     response_truncated: Type.Boolean(),
     next_attempt_at: orNull(instantAnswer()),
     possibly_repeated: Type.Boolean({
-      description: "A process that died may have made the same attempt.",
+      description: "A process that stopped unexpectedly may have sent the same attempt.",
     }),
     resent: Type.Boolean({
-      description: "Sent twice: a kept connection was closed before any byte of an answer.",
+      description:
+        "Sent twice because a reused connection closed before the first byte of a response.",
     }),
   },
   { title: "Attempt", examples: [exampleAttempt] },
@@ -85,7 +86,9 @@ export const AttemptObject = Type.Object(
 
 export type Attempt = RowOf<typeof AttemptObject>;
 
-/** An attempt without its request and response, which may be long, as streams and messages show it. */
+/**
+ * An attempt without its request and response, which may be long, as live streams and the list of deliveries show it.
+ */
 export const AttemptSummaryObject = Type.Omit(
   AttemptObject,
   [
@@ -147,7 +150,7 @@ export const RecoverBody = Type.Object(
     since: instantText(),
     until: Type.Optional(instantText()),
     dry_run: Type.Optional(
-      Type.Boolean({ description: "Whether to count the events only, and to queue none." }),
+      Type.Boolean({ description: "Whether to only count the events and queue none." }),
     ),
   },
   { title: "Recovery", additionalProperties: false },

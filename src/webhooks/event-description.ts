@@ -4,20 +4,21 @@ import {
   type Components,
   type Json,
   type JsonObject,
+  objectIn,
 } from "../http/openapi/schemas.ts";
 import type { PayloadMode } from "../outbox/event.ts";
 import { exampleBodyOf, FULL_BODIES, MINIMAL_BODIES } from "./event-model.ts";
 
-const SIGNATURE =
+const SIGNATURE_DESCRIPTION =
   "`sha256=` and 64 hex digits: the HMAC-SHA256 of the exact bytes of the body, with the subscription's secret as text. Compare in constant time, before parsing.";
-const HEADERS: readonly (readonly [name: string, description: string, isOptional?: true])[] = [
+const SVC_HEADERS: readonly (readonly [name: string, description: string, isOptional?: true])[] = [
   ["X-SVC-Event", "Event value."],
   [
     "X-SVC-Delivery",
-    "Id of the event: equal at every attempt, so that a receiver recognises repeats.",
+    "Id of the event. It is equal in every attempt, so that a receiver recognises repeats.",
   ],
   ["X-SVC-Attempt", "Number of the attempt, 1 to 4."],
-  ["X-SVC-Signature", SIGNATURE],
+  ["X-SVC-Signature", SIGNATURE_DESCRIPTION],
   [
     "X-SVC-Signature-Previous",
     "Signature with the previous secret, during the grace period of a rotation.",
@@ -26,9 +27,9 @@ const HEADERS: readonly (readonly [name: string, description: string, isOptional
   ["X-SVC-Test", "`1` on a test event.", true],
 ];
 
-const RESPONSES = {
+const RECEIVER_RESPONSES = {
   "2XX": { description: "The event is delivered." },
-  "410": { description: "The endpoint is gone; no further attempt follows." },
+  "410": { description: "The endpoint is gone; the event is not retried." },
 };
 
 /** Describes the POSTs to subscribers, as the `webhooks` part of the OpenAPI document (contract 7 and 8). */
@@ -44,8 +45,8 @@ export const describeEvents: DescribeWebhooks = (components) => {
 };
 
 /**
- * The deliveries as callbacks of the operation that creates a subscription. oapi-codegen drops schemas that no path leads
- * to, such as those that only `webhooks` has.
+ * Describes deliveries a second time, as callbacks of the operation that creates a subscription. oapi-codegen drops
+ * schemas that no path uses, so it would drop those that only `webhooks` uses.
  */
 export const EVENT_CALLBACKS = {
   event: callbackWith("Event", "deliverEvent", "Deliver an event in full"),
@@ -58,13 +59,13 @@ function callbackWith(body: string, operationId: string, summary: string) {
       post: {
         operationId,
         summary,
-        description: "`webhooks` describes the request with its headers.",
+        description: "`webhooks` describes the request and its headers.",
         security: [],
         requestBody: {
           required: true,
           content: { "application/json": { schema: referenceTo(body) } },
         },
-        responses: RESPONSES,
+        responses: RECEIVER_RESPONSES,
       },
     },
   };
@@ -76,9 +77,10 @@ function unionOf(mode: PayloadMode, description: string, components: Components)
     value,
     describeSchema(schema, components)["$ref"] ?? null,
   ]);
-  // The examples are added last, because a body that several events share must equal its component until then.
+  // The examples are added after all bodies are described. Events may share a body, and `describeSchema` requires that
+  // a shared body equals its component.
   for (const [value, { title = "" }] of [...bodies].toReversed())
-    Object.assign(Object(components.schemas[title]), { examples: [exampleBodyOf(value, mode)] });
+    Object.assign(objectIn(components.schemas[title]), { examples: [exampleBodyOf(value, mode)] });
   return {
     description,
     examples: [exampleBodyOf("review_received", mode)],
@@ -87,8 +89,8 @@ function unionOf(mode: PayloadMode, description: string, components: Components)
   };
 }
 
-const DESCRIPTIONS = {
-  full: "Sent to a subscription's `webhook_url`. A 2xx within 15 seconds settles the event and 410 fails it at once; after anything else it is sent again after 60, 300 and 1,800 seconds.",
+const OPERATION_DESCRIPTIONS = {
+  full: "Sent to a subscription's `webhook_url`. A 2xx within 15 seconds settles the event. A 410 fails it immediately. After any other result, it is sent again after 60, 300 and 1,800 seconds.",
   minimal: "Sent if `payload_mode` is `minimal`. Responses count as for a full event.",
 } as const;
 
@@ -101,12 +103,12 @@ function operation(
   return {
     operationId,
     summary,
-    description: DESCRIPTIONS[mode],
+    description: OPERATION_DESCRIPTIONS[mode],
     tags: ["Webhooks"],
     security: [],
     // Keeps openapi-generator from writing a client's method, because a client never sends this request.
     "x-internal": true,
-    parameters: HEADERS.map(([header, about, isOptional]) => ({
+    parameters: SVC_HEADERS.map(([header, about, isOptional]) => ({
       name: header,
       in: "header",
       ...(isOptional !== true && { required: true }),
@@ -119,7 +121,7 @@ function operation(
         "application/json": { schema: referenceTo(name) },
       },
     },
-    responses: RESPONSES,
+    responses: RECEIVER_RESPONSES,
   };
 }
 

@@ -5,14 +5,15 @@ import { literals } from "../http/principal.ts";
 import { FIELDS } from "../http/openapi/fields.ts";
 import type { Json } from "../http/openapi/schemas.ts";
 import { instantAnswer, orNull } from "../http/text.ts";
+import { fieldsOf } from "../lib/fields.ts";
 import { CATALOG, type EventValue, type PayloadMode } from "../outbox/event.ts";
 import { METADATA } from "../reviews/events.ts";
 import { EventActor, EventReview } from "../reviews/model.ts";
 import { eventId } from "./model.ts";
 
 /*
- * Schemas of the bodies of deliveries (contract 8), for the OpenAPI document and the catalog. src/outbox/payload-format.ts
- * composes the bodies.
+ * Schemas of the bodies of deliveries (contract 8), for the OpenAPI document and the catalog.
+ * src/outbox/payload-format.ts composes the bodies.
  */
 
 const id = Type.Integer();
@@ -20,12 +21,12 @@ const text = Type.String();
 const withId = (title: string, example: number, description: string) =>
   Type.Object({ id }, { title, description, examples: [{ id: example }] });
 
-const identity = {
+const identityFields = {
   event_id: eventId,
   occurred_at: instantAnswer(),
 };
 const partner = withId("EventPartner", 7, "The partner that receives the event.");
-const common = { ...identity, delivered_at: instantAnswer(), partner };
+const commonFields = { ...identityFields, delivered_at: instantAnswer(), partner };
 const store = withId("EventStore", 3, "The store.");
 
 const reviewSite = Type.Object(
@@ -62,7 +63,7 @@ function titleOf(event: string): string {
 }
 
 const reviewBody = Type.Object(
-  { ...common, actor: EventActor, review: EventReview },
+  { ...commonFields, actor: EventActor, review: EventReview },
   { title: "ReviewEventBody", description: "Fields that all review events share." },
 );
 
@@ -73,7 +74,7 @@ function reviewEvent(value: string, description: string): TSchema {
 
 const siteBody = Type.Object(
   {
-    ...common,
+    ...commonFields,
     store,
     review_site: reviewSite,
     error_code: orNull(text),
@@ -117,15 +118,15 @@ export const FULL_BODIES: ReadonlyMap<EventValue, TSchema> = new Map(
   CATALOG.map((one) => [one.value, fullBody(one)]),
 );
 
-const sharing = (envelope: "review" | "site_connection") =>
+const valuesWithEnvelope = (envelope: "review" | "site_connection") =>
   CATALOG.filter((one) => one.envelope === envelope).map((one) => one.value);
 const review_history_id = Type.Integer();
 
 const reviewId = withId("EventReviewId", 42, "The review.");
 const minimalReview = Type.Object(
   {
-    event: literals(sharing("review")),
-    ...identity,
+    event: literals(valuesWithEnvelope("review")),
+    ...identityFields,
     partner,
     review: reviewId,
     review_history_id,
@@ -134,8 +135,8 @@ const minimalReview = Type.Object(
 );
 const minimalSite = Type.Object(
   {
-    event: literals(sharing("site_connection")),
-    ...identity,
+    event: literals(valuesWithEnvelope("site_connection")),
+    ...identityFields,
     partner,
     store,
     review_site: Type.Object(
@@ -169,21 +170,21 @@ export const MINIMAL_BODIES: ReadonlyMap<EventValue, TSchema> = new Map(
 export const CATALOG_EVENTS = CATALOG.map((one) => ({
   ...one,
   schema: asJsonSchema(one.value),
-  example: Object.fromEntries(Object.entries(Object(exampleBodyOf(one.value, "full")))),
+  example: fieldsOf(exampleBodyOf(one.value, "full")),
 }));
 
 /** Converts a TypeBox schema to plain JSON Schema: symbols, which only TypeBox understands, are dropped. */
 function asJsonSchema(event: (typeof CATALOG)[number]["value"]): Record<string, unknown> {
-  return JSON.parse(JSON.stringify(FULL_BODIES.get(event)), explained);
+  return JSON.parse(JSON.stringify(FULL_BODIES.get(event)), withDescriptions);
 }
 
 /** Adds descriptions from `FIELDS` to properties without a description of their own. */
-function explained(key: string, value: unknown): unknown {
+function withDescriptions(key: string, value: unknown): unknown {
   if (key !== "properties") return value;
   return Object.fromEntries(
-    Object.entries(Object(value)).map(([name, field]) => {
+    Object.entries(fieldsOf(value)).map(([name, field]) => {
       const meaning = FIELDS[name];
-      return [name, { ...(meaning !== undefined && { description: meaning }), ...Object(field) }];
+      return [name, { ...(meaning !== undefined && { description: meaning }), ...fieldsOf(field) }];
     }),
   );
 }

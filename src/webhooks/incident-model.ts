@@ -4,11 +4,11 @@ import { literals } from "../http/principal.ts";
 import type { RowOf } from "../http/shown.ts";
 import { instantAnswer, orNull } from "../http/text.ts";
 import { addMs } from "../lib/clock.ts";
-import { ALERT_KINDS } from "../outbox/mail.ts";
+import { ALERT_KINDS } from "../outbox/alert.ts";
 import type { Attempt } from "./delivery-model.ts";
 import { BUCKET_MS } from "./stats.ts";
 
-const cause = {
+const causeFields = {
   status_code: orNull(Type.Integer()),
   error_code: orNull(Type.String()),
   tls_reason: orNull(Type.String()),
@@ -24,7 +24,7 @@ export const IncidentObject = Type.Object(
       Type.Object({
         event_id: Type.String(),
         at: instantAnswer(),
-        ...cause,
+        ...causeFields,
         response_excerpt: orNull(Type.String()),
       }),
       { description: "Result of the last failed attempt." },
@@ -32,7 +32,7 @@ export const IncidentObject = Type.Object(
     step: Type.Integer({ description: "Seconds per count." }),
     causes: Type.Array(
       Type.Object({
-        ...cause,
+        ...causeFields,
         attempts: Type.Integer(),
         first_at: instantAnswer(),
         last_at: instantAnswer(),
@@ -86,15 +86,16 @@ export const IncidentHistory = Type.Object(
         began_at: instantAnswer(),
         ended_at: instantAnswer(),
         ended_by: literals(["recovered", "enabled"], {
-          description: "`enabled` if no 2xx followed the enable that ended it.",
+          description:
+            "How the incident ended: `enabled` if the subscription was enabled and no 2xx followed.",
         }),
         disabled_at: orNull(instantAnswer(), {
-          description: "Time at which it disabled the subscription; null if it did not.",
+          description: "Time at which the subscription was disabled; null if it was not.",
         }),
         failed_attempts: Type.Integer({
           description: "Failed attempts, of which 1,000 of each outcome are counted.",
         }),
-        ...cause,
+        ...causeFields,
       }),
       { description: "The newest first; `status_code` and `error_code` are the most frequent." },
     ),
@@ -103,7 +104,10 @@ export const IncidentHistory = Type.Object(
 );
 export type PastIncident = RowOf<typeof IncidentHistory>["incidents"][number];
 
-/** An incident as stored: it ends with an enable, and the next one shows whether the enable helped. */
+/**
+ * An incident as the database stores it. If it ended because the subscription was enabled again, the next incident
+ * begins immediately, and shows whether enabling has helped.
+ */
 interface StoredIncident {
   readonly id: string;
   readonly openedAt: Date;
@@ -114,8 +118,8 @@ interface StoredIncident {
 }
 
 /**
- * Joins each incident that an enable has ended with the one that this enable began, and returns those that have ended, the
- * newest first.
+ * Joins each incident that ended with `enabled` to the incident that began at that moment. Returns the ended incidents,
+ * the newest first.
  */
 export function pastIncidents(newestFirst: readonly StoredIncident[]) {
   const joined: StoredIncident[] = [];
@@ -158,7 +162,10 @@ export function incidentStepMs(since: Date, now: Date): number {
   return Math.ceil(spanMs / MAX_STEPS / BUCKET_MS) * BUCKET_MS;
 }
 
-/** Groups failed attempts by status, or by error code and reason of TLS, the most frequent first. */
+/**
+ * Groups failed attempts by their status or, without a response, by error code and TLS reason. The most frequent group
+ * comes first.
+ */
 export function causesOf(
   attempts: readonly FailedAttempt[],
   { since, stepMs, now }: { readonly since: Date; readonly stepMs: number; readonly now: Date },

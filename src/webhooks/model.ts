@@ -28,7 +28,7 @@ const LABEL_CHARS = 100;
  */
 const MAX_GRACE_HOURS = 72;
 
-const intervals = BATCH_INTERVAL_HOURS.join(", ");
+const intervalList = BATCH_INTERVAL_HOURS.join(", ");
 
 const batchInterval = literals(BATCH_INTERVAL_HOURS, {
   title: "BatchInterval",
@@ -45,13 +45,13 @@ const settingsFields = {
   webhook_url: receiving(storableText([1, MAX_URL_CHARS])),
   delivery_kind: deliveryKind,
   batch_interval_hours: orNull(batchInterval, {
-    explain: `must be one of ${intervals}`,
+    explain: `must be one of ${intervalList}`,
     description: "Hours between batches; for batch only.",
   }),
   events: orNull(Type.Array(literals(SUBSCRIBABLE_EVENTS), { minItems: 1, uniqueItems: true }), {
     explain: "must be null for all events, or a list of event values",
     title: "EventFilter",
-    description: "The events to deliver; null for all. Without effect on batch.",
+    description: "The events to deliver; null for all. Has no effect on batch.",
   }),
   payload_mode: literals(PAYLOAD_MODES, {
     description: "Full or minimal bodies; always `full` on batch.",
@@ -61,7 +61,7 @@ const settingsFields = {
   }),
   ordering: literals(ORDERINGS, {
     title: "Ordering",
-    description: "Whether a retry holds back all later events, or only those of the same review.",
+    description: "Whether a retry blocks all later events, or only those of the same review.",
   }),
   standard_webhooks: Type.Boolean({
     description:
@@ -69,11 +69,11 @@ const settingsFields = {
   }),
 };
 
-const { label, webhook_url, delivery_kind, ...defaulted } = settingsFields;
+const { label, webhook_url, delivery_kind, ...defaultedFields } = settingsFields;
 
 /** Fields of a subscription that a partner sets. Rules between fields are in decide.ts. */
 export const NewSubscriptionBody = Type.Object(
-  { label, webhook_url, delivery_kind, ...Type.Partial(Type.Object(defaulted)).properties },
+  { label, webhook_url, delivery_kind, ...Type.Partial(Type.Object(defaultedFields)).properties },
   {
     title: "SubscriptionInput",
     examples: [
@@ -90,7 +90,7 @@ export const NewSubscriptionBody = Type.Object(
 );
 export type NewSubscriptionInput = Static<typeof NewSubscriptionBody>;
 
-/** Any subset of the fields of a subscription; absent fields stay as they are (contract 6.9). */
+/** Any subset of the fields of a subscription; absent fields keep their values (contract 6.9). */
 export const SubscriptionUpdateBody = Type.Partial(Type.Object(settingsFields), {
   title: "SubscriptionUpdate",
   examples: [{ events: ["review_received", "profanity_detected"] }],
@@ -105,7 +105,7 @@ export const RotateBody = Type.Object(
         minimum: 0,
         maximum: MAX_GRACE_HOURS,
         description:
-          "Hours in which deliveries also have `X-SVC-Signature-Previous`, made with the old secret.",
+          "Hours in which deliveries also have `X-SVC-Signature-Previous`, which is computed with the old secret.",
       }),
     ),
   },
@@ -140,7 +140,7 @@ export const EnableBody = Type.Object(
     test: Type.Optional(
       Type.Boolean({
         description:
-          "Sends a test event first. The subscription stays disabled until the response is a 2xx, and after any other.",
+          "Sends a test event first. The subscription is enabled only if the response is a 2xx.",
       }),
     ),
   },
@@ -159,12 +159,17 @@ export const DISABLED_BY_OPERATOR = "operator";
 /** `disabled_reason` of a subscription that the suspension of its partner has disabled. */
 export const SUSPENDED = "suspended";
 
-const BY_PERSON: readonly (string | null)[] = [DISABLED_BY_HAND, DISABLED_BY_OPERATOR, SUSPENDED];
-/** Whether somebody disabled it, so that it is no incident. */
-export const isDisabledByPerson = (reason: string | null): boolean => BY_PERSON.includes(reason);
+const PERSON_REASONS: readonly (string | null)[] = [
+  DISABLED_BY_HAND,
+  DISABLED_BY_OPERATOR,
+  SUSPENDED,
+];
+/** Returns whether a person disabled the subscription. Such a disabling is not an incident. */
+export const isDisabledByPerson = (reason: string | null): boolean =>
+  PERSON_REASONS.includes(reason);
 
 const REASON_CHARS = 500;
-/** The reason of an operator, which the partner sees. */
+/** The reason why an operator disables or deletes a subscription. */
 const operatorReason = lineText([1, REASON_CHARS]);
 export const OperatorDisableBody = Type.Object(
   { reason: operatorReason },
@@ -203,7 +208,7 @@ const fingerprintText = Type.String({
 const signingSecret = secretText({
   pattern: "^[0-9a-f]{64}$",
   description:
-    "The key of the signatures: the text itself, not the bytes that its digits stand for.",
+    "The key of the signatures. Use the text itself as the key; do not decode its digits.",
 });
 
 /** Both forms of a signing secret, as the API shows it (contract 6.6). */
@@ -240,7 +245,8 @@ const subscriptionFields = {
     description: "The operator's reason; null unless `disabled_reason` is `operator`.",
   }),
   pending_test_event_id: orNull(Type.String(), {
-    description: "Id of the test event whose response decides an enable; null without one.",
+    description:
+      "Id of the test event whose response decides whether the subscription is enabled; null without one.",
     examples: ["01JWNB9PR0ZV8X2D3F4G5H6J00"],
   }),
   last_batch_dispatched_at: orNull(instantAnswer()),
@@ -262,7 +268,7 @@ export function showSubscription(row: Subscription): Static<typeof SubscriptionO
   return shown(SubscriptionObject, { ...row, isActive: row.state === "active" });
 }
 
-/** Shows the secret of a subscription, also in the form of Standard Webhooks where the subscription asks for it. */
+/** Shows the secret of a subscription, also in the form of Standard Webhooks if `standard_webhooks` is set. */
 export function showSecretForms(
   secret: string,
   { standardWebhooks }: Pick<Subscription, "standardWebhooks">,

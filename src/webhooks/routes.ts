@@ -1,41 +1,48 @@
 import { join } from "../http/join.ts";
+import { createDeliveryList, type ListDeliveries } from "./actions/list-deliveries.ts";
 import { WatchedSubscriptions } from "./actions/watch.ts";
 import { OPERATORS, PARTNERS, type Audience, type WebhookRouteDeps } from "./routes/base.ts";
-import { deliveryReadRoutes, messageReadRoutes, redeliveryRoutes } from "./routes/deliveries.ts";
+import { deliveryReadRoutes, deliveryListRoutes, redeliveryRoutes } from "./routes/deliveries.ts";
 import { operatorStateRoutes, secretRoutes, stateRoutes, testRoutes } from "./routes/operations.ts";
 import { statsRoutes, streamRoutes } from "./routes/stats.ts";
 import { changeRoutes, creationRoute, subscriptionReadRoutes } from "./routes/subscriptions.ts";
 
 /**
- * Serves the subscriptions of a partner (contract 6). Operators read the same, and disable, enable and delete
- * (contract 10.3).
+ * Serves the subscriptions of a partner (contract 6). Operators may read the same data, and may disable, enable and
+ * delete subscriptions (contract 10.3).
  */
-export function webhookRoutes(deps: WebhookRouteDeps) {
-  const watched = new WatchedSubscriptions(deps);
+export function webhookRoutes(given: WebhookRouteDeps) {
+  const deps = {
+    ...given,
+    watched: new WatchedSubscriptions(given),
+    listDeliveries: createDeliveryList(given),
+  };
   return join(
-    readingRoutes(deps, watched, PARTNERS),
+    readingRoutes(deps, PARTNERS),
     creationRoute(deps),
     changeRoutes(deps),
     secretRoutes(deps),
     testRoutes(deps),
     stateRoutes(deps),
     redeliveryRoutes(deps),
-    readingRoutes(deps, watched, OPERATORS),
+    readingRoutes(deps, OPERATORS),
     operatorStateRoutes(deps),
   );
 }
 
 /** Serves the routes that only read, to one audience: partners or operators. */
 function readingRoutes<const L extends string, const O extends string>(
-  deps: WebhookRouteDeps,
-  watched: WatchedSubscriptions,
+  deps: WebhookRouteDeps & {
+    readonly watched: WatchedSubscriptions;
+    readonly listDeliveries: ListDeliveries;
+  },
   audience: Audience<L, O>,
 ) {
   return join(
     subscriptionReadRoutes(deps, audience),
     deliveryReadRoutes(deps, audience),
-    messageReadRoutes(deps, audience),
+    deliveryListRoutes(deps, audience),
     statsRoutes(deps, audience),
-    streamRoutes(deps, watched, audience),
+    streamRoutes(deps, deps.watched, audience),
   );
 }

@@ -7,7 +7,7 @@ import { QUARANTINE_REASONS, type QuarantinedLane } from "../outbox/quarantined-
 import { literals } from "../http/principal.ts";
 import { instantAnswer, instantText, orNull } from "../http/text.ts";
 import { addMs, fromMs, parseInstant } from "../lib/clock.ts";
-import { CONDITIONS } from "./condition.ts";
+import { CONDITIONS } from "./stats.ts";
 import { BUCKET_MS, bucketFloor, type Range } from "./stats.ts";
 
 const milliseconds = orNull(Type.Number({ minimum: 0 }));
@@ -20,7 +20,7 @@ const latency = Type.Object(
   },
 );
 
-/** A lane that stands still for a reason on our side (contract 6.17). */
+/** A quarantined lane (contract 6.17). */
 export const QUARANTINED = {
   reason: literals(QUARANTINE_REASONS),
   /** The first event of the lane, if it is known. */
@@ -32,8 +32,8 @@ export const QUARANTINED = {
 const quarantinedLane = Type.Object(QUARANTINED);
 
 /**
- * The health of a subscription (contract 6.17). `expired_24h` counts events that were held for too long (contract
- * 7.9).
+ * The health of a subscription (contract 6.17). `expired_24h` counts events that were held for longer than the
+ * retention time (contract 7.9).
  */
 export const HealthObject = Type.Object(
   {
@@ -49,7 +49,7 @@ export const HealthObject = Type.Object(
       description: "Age of the first queued event in seconds.",
     }),
     blocked_by: orNull(Type.String(), {
-      description: "The event that waits for a retry and holds back those behind it.",
+      description: "The event that waits for a retry and blocks later events.",
     }),
     blocked_since: orNull(instantAnswer()),
     blocked_attempts: Type.Integer({
@@ -67,11 +67,11 @@ export const HealthObject = Type.Object(
       description: "Events dropped because they were held for longer than the retention time.",
     }),
     quarantined: Type.Array(quarantinedLane, {
-      description: "Lanes that stand still for a reason of this service.",
+      description: "Lanes that are quarantined because of a problem in this service.",
     }),
     outage_since: orNull(instantAnswer(), {
       description:
-        "Since when the service itself cannot reach receivers. Attempts wait, and none counts as a failure. Null normally.",
+        "Start of an outage in which the service cannot reach receivers; null without one. Attempts wait and do not count as failures.",
     }),
     first_failure: orNull(
       Type.Object({
@@ -81,7 +81,7 @@ export const HealthObject = Type.Object(
         error_code: orNull(Type.String()),
         tls_reason: orNull(Type.String()),
       }),
-      { description: "First of the present permanent failures in a row." },
+      { description: "First of the current consecutive permanent failures." },
     ),
   },
   {
@@ -106,7 +106,7 @@ export const HealthObject = Type.Object(
 );
 export type Health = RowOf<typeof HealthObject>;
 
-/** Converts a quarantined lane as a dispatcher publishes it. */
+/** Converts a quarantined lane from the form in which a dispatcher publishes it. */
 export const quarantinedOf = (lane: QuarantinedLane): Health["quarantined"][number] => ({
   reason: lane.reason,
   eventId: lane.event_id,
@@ -122,7 +122,10 @@ const DEFAULT_SPAN_MS = 86_400_000;
 /** The longest range of one request in days (contract 6.18). */
 const MAX_SPAN_DAYS = 31;
 const MAX_SPAN_MS = MAX_SPAN_DAYS * 86_400_000;
-/** 31 December 9999 in milliseconds since the epoch. Rounded up to whole steps, it still has a year of four digits. */
+/**
+ * 31 December 9999 in milliseconds since the epoch. If it is rounded up to a whole step, its year still has four
+ * digits.
+ */
 const LAST_MS = 253_402_214_400_000;
 /** The most points of one response, more than a chart has pixels for. */
 const MAX_POINTS = 1_000;
@@ -197,18 +200,20 @@ export const StatsObject = Type.Object(
 );
 export type StatsPoint = RowOf<typeof StatsObject>["points"][number];
 
-type Steps = Omit<Range, "origin">;
+type StepRange = Omit<Range, "origin">;
 
 /**
- * Reads the range of a query; the default is a day in steps of an hour. A part is undefined if its field is invalid.
+ * Reads the range of a query; the default is a day in steps of an hour. A part of the range is absent if its field is
+ * invalid.
  */
-function rangeOf(query: ValidParts<StatsQuery>, now: Date): Partial<Steps> {
+function rangeOf(query: ValidParts<StatsQuery>, now: Date): Partial<StepRange> {
   const until = "until" in query ? parseInstant(query.until) : now;
   const since =
     "since" in query ? parseInstant(query.since) : until && addMs(until, -DEFAULT_SPAN_MS);
   const step = "step" in query ? query.step : DEFAULT_STEP_S;
   return {
-    // ULIDs begin in 1970, and neither they nor PostgreSQL represent all years that an instant may have.
+    // The range is limited to 1970 to 9999: ULIDs begin in 1970, and neither they nor PostgreSQL represent all later
+    // years that an instant may have.
     ...(until && { until: fromMs(Math.min(until.getTime(), LAST_MS)) }),
     ...(since && { since: fromMs(Math.max(since.getTime(), 0)) }),
     ...(step !== undefined && { stepMs: step * 1000 }),
@@ -216,7 +221,7 @@ function rangeOf(query: ValidParts<StatsQuery>, now: Date): Partial<Steps> {
 }
 
 /** Extends a range so that it begins and ends with whole steps. */
-function wholeSteps({ since, until, stepMs }: Steps): Steps {
+function wholeSteps({ since, until, stepMs }: StepRange): StepRange {
   const end = bucketFloor(addMs(until, stepMs - 1), stepMs);
   return { since: bucketFloor(since, stepMs), until: end, stepMs };
 }

@@ -2,11 +2,14 @@ import { fromMs } from "../lib/clock.ts";
 
 /** Length in milliseconds of the shortest bucket of attempts. The steps of charts are multiples of it. */
 export const BUCKET_MS = 300_000;
-/** Lengths of buckets in milliseconds, the longest first. Each bucket is summed from those of the next length. */
+/**
+ * Lengths of buckets in milliseconds, the longest first. Each bucket is summed from the buckets of the next shorter
+ * length.
+ */
 export const LEVELS_MS = [86_400_000, 3_600_000, BUCKET_MS] as const;
 
 /**
- * The milliseconds below which each duration has its own bin. Above it, each bin is a tenth wider than the one
+ * Each duration in milliseconds below `EXACT_MS` has its own bin. From there on, each bin is a tenth wider than the one
  * before. A percentile read from the bins deviates by at most 5 %.
  */
 export const EXACT_MS = 20;
@@ -77,10 +80,10 @@ export function segmentsOf(range: Range, countedUntil: Date): Segment[] {
   const levels = LEVELS_MS.filter(
     (level) => isOnePoint || (stepMs % level === 0 && origin.getTime() % level === 0),
   );
-  return cover({ since, until }, levels, countedUntil);
+  return coverRange({ since, until }, levels, countedUntil);
 }
 
-function cover(
+function coverRange(
   { since, until }: { readonly since: Date; readonly until: Date },
   [levelMs, ...finer]: readonly number[],
   countedUntil: Date,
@@ -89,18 +92,18 @@ function cover(
   if (levelMs === undefined) return [{ since, until, levelMs: null }];
   const first = bucketFloor(fromMs(since.getTime() + levelMs - 1), levelMs);
   const last = bucketFloor(countedUntil < until ? countedUntil : until, levelMs);
-  if (last <= first) return cover({ since, until }, finer, countedUntil);
+  if (last <= first) return coverRange({ since, until }, finer, countedUntil);
   return [
-    ...cover({ since, until: first }, finer, countedUntil),
+    ...coverRange({ since, until: first }, finer, countedUntil),
     { since: first, until: last, levelMs },
-    ...cover({ since: last, until }, finer, countedUntil),
+    ...coverRange({ since: last, until }, finer, countedUntil),
   ];
 }
 
 /** The number of slices in which attempts without a bucket are read. */
 export const SLICES = 8;
 const MIN_SLICE_MS = 60_000;
-/** The number of attempts that are read of each slice. */
+/** The most attempts that are read of each slice. */
 export const READ_PER_SLICE = 1_000;
 
 /** Divides a segment without buckets into slices. Each slice is read up to a limit. */
@@ -108,7 +111,8 @@ export function slicesOf(
   { since, until }: Pick<Segment, "since" | "until">,
   now: Date,
 ): Pick<Segment, "since" | "until">[] {
-  // Attempts may be ahead of `now` by the difference between the clocks of processes.
+  // The slices end after `now`, because the start of an attempt may be ahead of `now` by the difference between the
+  // clocks of processes.
   const latest = now.getTime() + MIN_SLICE_MS;
   const end = Math.min(until.getTime(), latest);
   const sliceMs = Math.max(MIN_SLICE_MS, Math.ceil((end - since.getTime()) / SLICES));
@@ -119,8 +123,8 @@ export function slicesOf(
 }
 
 /**
- * The number of attempts that are read to count them by event, over all steps. The first ones of each step are a
- * sample.
+ * The most attempts that one request reads to count attempts by event, in all steps together. The first attempts of
+ * each step are its sample.
  */
 export const READ_BY_EVENT = 20_000;
 /** The most attempts in the sample of a step. This size makes shares accurate to a few percent. */
@@ -153,8 +157,8 @@ export interface CountedAttempts extends BinCount {
 }
 
 /**
- * Sums counts of attempts up. Interrupted attempts are left out: the dispatcher aborted them, so they say nothing
- * about the receiver.
+ * Sums counts of attempts. Interrupted attempts are left out: the dispatcher aborted them, so they say nothing about
+ * the receiver.
  */
 export function tally(rows: readonly CountedAttempts[]): {
   successes: number;
@@ -168,4 +172,81 @@ export function tally(rows: readonly CountedAttempts[]): {
     failures: sum(answered) - sum(successes),
     latency: latencyOf(answered),
   };
+}
+
+/** The names of the condition of an active subscription (contract 6.17), from the best to the worst. */
+export const CONDITIONS = ["healthy", "degraded", "failing"] as const;
+type Condition = (typeof CONDITIONS)[number];
+
+/** Attempts of one step of five minutes. */
+export interface StepCounts {
+  readonly successes: number;
+  readonly failures: number;
+}
+
+/** The figures from which the condition of a subscription is derived. */
+interface HealthFigures {
+  readonly consecutiveFailureCount: number;
+  readonly blockedAttempts: number;
+  readonly blockedSince: Date | null;
+  /** Start of the last attempt that was answered 2xx. */
+  readonly lastSuccessStartedAt: Date | null;
+  /** The quarantined lanes. */
+  readonly quarantined: readonly unknown[];
+  /** Start of an outage that the dispatcher of the subscription reports; null without one. */
+  readonly outageSince: Date | null;
+  /** The steps of the last hour, the oldest first. */
+  readonly steps: readonly StepCounts[];
+}
+
+/** The number of steps over which a success rate is computed: the last 15 minutes. */
+const WINDOW_STEPS = 3;
+const WINDOW_MS = 900_000;
+/**
+ * Minimum number of failed attempts in a window from which a subscription can become degraded or failing. So a few
+ * failed attempts of a subscription with few events have no effect.
+ */
+const MIN_FAILURES = 5;
+/**
+ * A condition begins when the success rate falls below `below`, and ends when the rate reaches `until`. Without this
+ * gap, the condition would often change back and forth.
+ */
+const FAILING_RATES = { below: 0.5, until: 0.75 };
+const DEGRADED_RATES = { below: 0.95, until: 0.98 };
+/**
+ * The number of permanent failures in a row, and the number of failed attempts of a blocking event, from which a
+ * subscription is failing regardless of its success rate.
+ */
+const LOST_EVENTS = 5;
+const STUCK_ATTEMPTS = 2;
+
+/** Derives the condition of an active subscription. */
+export function conditionOf(figures: HealthFigures, now: Date): Condition {
+  const { consecutiveFailureCount: lost, blockedAttempts, blockedSince } = figures;
+  const succeededAt = figures.lastSuccessStartedAt?.getTime() ?? Number.NEGATIVE_INFINITY;
+  // The start of the successful attempt is compared and not its end, because the next attempt often starts in the
+  // millisecond of that end.
+  const isStuck = blockedSince !== null && succeededAt <= blockedSince.getTime();
+  const isSilent = succeededAt < now.getTime() - WINDOW_MS;
+  if (lost >= LOST_EVENTS || (lost > 0 && isSilent)) return "failing";
+  if (blockedAttempts >= STUCK_ATTEMPTS && isStuck) return "failing";
+  const isHeldUp = figures.quarantined.length > 0 || figures.outageSince !== null;
+  const best: Condition = isHeldUp ? "degraded" : "healthy";
+  let condition: Condition = "healthy";
+  for (let end = 1; end <= figures.steps.length; end++)
+    condition = nextCondition(condition, figures.steps.slice(Math.max(0, end - WINDOW_STEPS), end));
+  return condition === "healthy" ? best : condition;
+}
+
+/** Returns the condition after a window. A window without attempts does not change the condition. */
+function nextCondition(before: Condition, window: readonly StepCounts[]): Condition {
+  const failures = window.reduce((count, one) => count + one.failures, 0);
+  const total = window.reduce((count, one) => count + one.successes, failures);
+  if (total === 0) return before;
+  const rate = (total - failures) / total;
+  const isMany = failures >= MIN_FAILURES;
+  if (isMany && rate < FAILING_RATES.below) return "failing";
+  if (before === "failing" && rate < FAILING_RATES.until) return "failing";
+  if (isMany && rate < DEGRADED_RATES.below) return "degraded";
+  return before !== "healthy" && rate < DEGRADED_RATES.until ? "degraded" : "healthy";
 }

@@ -32,7 +32,7 @@ test("600 wrong sign-ins in flight from 256 /64s of one /56 keep no other networ
     }),
   );
   over.abort();
-  expect(answers).toEqual(VICTIMS.map(() => Array<number>(SIGN_INS).fill(200)));
+  expect(answers).toEqual(VICTIMS.map(() => Array.from({ length: SIGN_INS }, () => 200)));
   expect([...seen.keys()].toSorted()).toEqual([401, 503]);
 });
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 
 import { BASE_PATH } from "../../src/http/access.ts";
-import { createSecretBox } from "../../src/lib/secret-box.ts";
+import { createSecretBox } from "../../src/lib/secrets.ts";
 import { ApiProcess } from "../support/processes/api-process.ts";
 import { PASSWORD } from "../support/api.ts";
 import { createTestSchedule } from "../support/dispatch.ts";

@@ -2,6 +2,7 @@ import { beforeAll, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
+import { fieldsOf, isRecord } from "../../src/lib/fields.ts";
 import type { Answer } from "../support/api.ts";
 import { CALLER_KINDS, callerOf, type CallerKind } from "../support/callers.ts";
 import { operationsIn } from "../hostile/description.ts";
@@ -130,8 +131,8 @@ function operationsOf(description: unknown): Operation[] {
     const query = parameters.flatMap((one) =>
       one.in === "query" && theirs.has(one.name) ? [one.name] : [],
     );
-    const body = Object(content["application/json"]).example;
-    return [{ method, path: below, query, body }];
+    const { example } = fieldsOf(content["application/json"]);
+    return [{ method, path: below, query, body: isRecord(example) ? example : undefined }];
   });
 }
 

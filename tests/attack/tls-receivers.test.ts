@@ -6,6 +6,7 @@ import { createDeliver } from "../../dispatcher/delivery/deliver.ts";
 import { checkedRequest } from "../../src/lib/checked-http.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { parseNetworks } from "../../src/lib/egress.ts";
+import { fieldsOf } from "../../src/lib/fields.ts";
 import { EXPIRED, HOOK_TEST, MANY_NAMES, SELF_SIGNED } from "../support/network/certificates.ts";
 import { listen, startRawReceiver } from "../support/network/raw-receiver.ts";
 import { until } from "../support/network/receiver.ts";
@@ -115,7 +116,7 @@ async function ask(port: number, timeoutMs = PATIENT_MS): Promise<string[]> {
   const asked = { url, method: "POST", headers, body: "a secret" } as const;
   const answered = await checkedRequest(asked, { ...options, maxBytes: 1_000 }).then(
     ({ status }) => String(status),
-    (error: unknown) => String(Object(error).code),
+    (error: unknown) => String(fieldsOf(error)["code"]),
   );
   await until(
     "nothing is left open",

@@ -1,3 +1,5 @@
+import { fieldsOf } from "../../src/lib/fields.ts";
+
 /** A parameter of an operation, declared there or in the components of the document. */
 export interface DescribedParameter {
   readonly name: string;
@@ -19,18 +21,20 @@ const METHODS = ["get", "post", "put", "patch", "delete"];
 
 /** Lists all operations of an OpenAPI document, with their references resolved. */
 export function operationsIn(description: unknown): DescribedOperation[] {
-  const { paths, security: usual } = Object(description);
-  return Object.entries(Object(paths)).flatMap(([path, item]) =>
-    Object.entries(Object(item))
+  const { paths, security: usual } = fieldsOf(description);
+  return Object.entries(fieldsOf(paths)).flatMap(([path, item]) =>
+    Object.entries(fieldsOf(item))
       .filter(([method]) => METHODS.includes(method))
       .map(([method, operation]) => {
-        const { parameters = [], requestBody, security = usual } = Object(operation);
+        const { parameters = [], requestBody, security = usual } = fieldsOf(operation);
         return {
           method: method.toUpperCase(),
           path,
-          parameters: parameters.map((one: unknown) => referred(description, one)),
-          content: Object(Object(referred(description, requestBody)).content),
-          security,
+          parameters: (parameters as unknown[]).map(
+            (one) => referred(description, one) as DescribedParameter,
+          ),
+          content: fieldsOf(fieldsOf(referred(description, requestBody))["content"]),
+          security: security as object[],
         };
       }),
   );
@@ -38,11 +42,11 @@ export function operationsIn(description: unknown): DescribedOperation[] {
 
 /** Resolves a `$ref` into the document; answers any other part unchanged. */
 export function referred(description: unknown, part: unknown): unknown {
-  const { $ref } = Object(part);
+  const { $ref } = fieldsOf(part);
   if (typeof $ref !== "string") return part;
   const keys = $ref.slice(2).split("/");
   return referred(
     description,
-    keys.reduce<unknown>((one, key) => Object(one)[key], description),
+    keys.reduce<unknown>((one, key) => fieldsOf(one)[key], description),
   );
 }

@@ -1,5 +1,6 @@
 import { maxValues } from "../../src/http/body.ts";
 import { MAX_PARAMETERS } from "../../src/http/text.ts";
+import { fieldsOf } from "../../src/lib/fields.ts";
 import { operationsIn, referred } from "./description.ts";
 
 /* The most expensive inputs for each route, generated from the OpenAPI document of the API. */
@@ -154,13 +155,13 @@ export function worstRequests(description: unknown): WorstRequest[] {
 function operationsOf(description: unknown): Operation[] {
   return operationsIn(description).map(({ method, path, parameters, content }): Operation => {
     const [type = "application/json", media] = Object.entries(content)[0] ?? [];
-    const schema = referred(description, Object(media).schema);
+    const schema = referred(description, fieldsOf(media)["schema"]);
     const isForm = type === "application/x-www-form-urlencoded";
     return {
       method,
       path,
       parameters: parameters.flatMap((one) => (one.in === "query" ? [one.name] : [])),
-      fields: Object.keys(Object(Object(schema).properties)),
+      fields: Object.keys(fieldsOf(schema)["properties"] ?? {}),
       type: isForm ? type : "application/json",
     };
   });

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 
-import { createSecretBox } from "../../src/lib/secret-box.ts";
+import { createSecretBox } from "../../src/lib/secrets.ts";
 import { PASSWORD } from "../support/api.ts";
 import { ApiProcess } from "../support/processes/api-process.ts";
 import { createTestSchedule } from "../support/dispatch.ts";

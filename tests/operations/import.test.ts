@@ -12,7 +12,7 @@ import { created } from "../support/factory.ts";
 import { fixture } from "../support/fixture.ts";
 import { Receiver, until } from "../support/network/receiver.ts";
 import {
-  countsOf,
+  countAttempts,
   emailOf,
   FIRST_ID,
   OLD_HASHES,
@@ -128,7 +128,7 @@ async function writePlatform(file: string): Promise<Record<string, number>> {
     if (!out.write(`${JSON.stringify(line)}\n`)) await once(out, "drain");
   out.end();
   await once(out, "finish");
-  return countsOf(platformLines(SIZES, receiver.url));
+  return countAttempts(platformLines(SIZES, receiver.url));
 }
 
 async function command(name: "import" | "export", ...args: (string | Record<string, string>)[]) {

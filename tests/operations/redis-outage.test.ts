@@ -6,7 +6,8 @@ import { freePort } from "../../scripts/demo/stores/keep.ts";
 import { startValkeyBridge, type ValkeyServer } from "../../scripts/demo/stores/valkey-bridge.ts";
 import { startShipped } from "../support/network/shipped-proxy.ts";
 import { BASE_PATH } from "../../src/http/access.ts";
-import { createSecretBox } from "../../src/lib/secret-box.ts";
+import { fieldsOf } from "../../src/lib/fields.ts";
+import { createSecretBox } from "../../src/lib/secrets.ts";
 import { PASSWORD } from "../support/api.ts";
 import { ApiProcess } from "../support/processes/api-process.ts";
 import { DispatcherProcess } from "../support/processes/dispatcher-process.ts";
@@ -127,7 +128,7 @@ async function startProcesses(redisPort: number): Promise<{ api: ApiProcess; ope
 
 const readiness = async (root: string) => {
   const answer = await fetch(`${root}/readyz`).catch(() => undefined);
-  return answer && { status: answer.status, body: Object(await answer.json()) };
+  return answer && { status: answer.status, body: fieldsOf(await answer.json()) };
 };
 
 const DEGRADED = {

@@ -16,8 +16,8 @@ import {
 
 import { freePort } from "../../scripts/demo/stores/keep.ts";
 import { ROOT } from "../../scripts/install/install.ts";
-import { issueToken, type TokenGrant } from "../../src/auth/actions/open-session.ts";
-import { listSigningKeys } from "../../src/auth/queries/keys.ts";
+import { issueToken, type TokenGrant } from "../../src/auth/sign-in/open-session.ts";
+import { listSigningKeys } from "../../src/auth/keys/queries.ts";
 import { startApi } from "../support/api.ts";
 import { fixture } from "../support/fixture.ts";
 import { createDatabase } from "../support/postgres.ts";

@@ -7,9 +7,9 @@ import { join } from "node:path";
 
 import { connect, type RawDb } from "../../db/client.ts";
 import { settingsOfRole, unlimited } from "../../db/session-settings.ts";
-import { lookAtRights } from "../../src/operate/doctor/database.ts";
+import { checkRights } from "../../src/operate/doctor/database.ts";
 import { BASE_PATH } from "../../src/http/access.ts";
-import { createSecretBox } from "../../src/lib/secret-box.ts";
+import { createSecretBox } from "../../src/lib/secrets.ts";
 import { PASSWORD } from "../support/api.ts";
 import {
   addProvider,
@@ -34,7 +34,7 @@ describe("an empty database with two users", () => {
   test("is not set up by the service's user: the message names the setting and the owner", async () => {
     for (const args of [["migrate"], SETUP]) {
       const { status, said } = await operate(args, empty.serviceEnv);
-      expect(said).toContain(`${empty.names.reviewrelay_owner}, in MAINTENANCE_DATABASE_URL`);
+      expect(said).toContain(`the user that owns the tables, ${empty.names.reviewrelay_owner} (`);
       expect([args, status, said]).toEqual([args, 78, expect.not.stringMatching(STACK)]);
     }
   });
@@ -181,9 +181,9 @@ test("two database users serve sign-in, actions, deliveries, retention and erasu
     await expect(service.sql.unsafe(statement).then(() => statement)).rejects.toThrow(
       "permission denied for table audit_log",
     );
-  expect(await lookAtRights(owner, service)).toMatchObject({ kind: "ok" });
+  expect(await checkRights(owner, service)).toMatchObject({ kind: "ok" });
   await owner.sql.unsafe(`grant delete on audit_log to ${names.reviewrelay}`);
-  expect(await lookAtRights(owner, service)).toMatchObject({ kind: "advice" });
+  expect(await checkRights(owner, service)).toMatchObject({ kind: "advice" });
   await owner.sql.unsafe(`revoke delete on audit_log from ${names.reviewrelay}`);
   expect(dispatcher.log).not.toContain("permission denied");
   expect(api.said).not.toContain("permission denied");
@@ -199,7 +199,7 @@ describe("a database of 0.1.0 with two users", () => {
   test("is not migrated by the service's user: the message names the setting and the owner", async () => {
     const { status, said } = await operate(["migrate"], older.serviceEnv);
     expect(said).toContain(`The user ${older.names.reviewrelay} may not migrate the database`);
-    expect(said).toContain(`${older.names.reviewrelay_owner}, in MAINTENANCE_DATABASE_URL`);
+    expect(said).toContain(`the user that owns the tables, ${older.names.reviewrelay_owner} (`);
     expect([status, said]).toEqual([78, expect.not.stringMatching(STACK)]);
   });
 

@@ -8,7 +8,7 @@ import { decodeTime } from "ulid";
 
 import { connect, type RawDb } from "../../db/client.ts";
 import { startStores } from "../../scripts/demo/stores/keep.ts";
-import { createSecretBox, type SecretBox } from "../../src/lib/secret-box.ts";
+import { createSecretBox, type SecretBox } from "../../src/lib/secrets.ts";
 import { judgeArrivals } from "../invariants/arrivals.ts";
 import { addProvider, connectStore, created, type TestProvider } from "../support/factory.ts";
 import { Receiver, until } from "../support/network/receiver.ts";

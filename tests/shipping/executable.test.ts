@@ -29,7 +29,7 @@ test("the executable lists its commands, and rejects others with EX_USAGE", asyn
   });
   expect(await run("nonsense")).toMatchObject({
     status: 64,
-    err: expect.stringContaining("There is no command nonsense."),
+    err: expect.stringContaining("Unknown command nonsense."),
   });
 });
 

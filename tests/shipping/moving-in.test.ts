@@ -361,7 +361,7 @@ async function login(): Promise<{ token: string }> {
   const headers = { "Content-Type": "application/json" };
   const body = JSON.stringify({ email, password });
   const answer = await call("/login", { method: "POST", headers, body });
-  return Object(await answer.json());
+  return (await answer.json()) as { token: string };
 }
 
 /** Reports a review as the puller of its site. Answers the status. */

@@ -37,19 +37,16 @@ describe.each(dumps)("the database of %s", (name) => {
     const api = await ApiProcess.start(env);
     ends.push(() => api.kill());
     const request = await signIn(api, header);
-    const call = async (...args: Parameters<typeof request>) => Object(await request(...args));
+    const call = async (...args: Parameters<typeof request>) => (await request(...args)) as Shown;
     const { data } = await call("GET", "/partner/webhooks");
-    expect(data.map((one: { label: string }) => one.label).toSorted()).toEqual([
-      "Nightly",
-      "Orders",
-    ]);
-    const orders = data.find((one: { label: string }) => one.label === "Orders");
+    expect(data.map((one) => one.label).toSorted()).toEqual(["Nightly", "Orders"]);
+    const orders = data.find((one) => one.label === "Orders");
     expect(orders).toMatchObject({ is_active: false, disabled_reason: "manual" });
-    const webhook = `/partner/webhooks/${orders.id}`;
+    const webhook = `/partner/webhooks/${orders?.id}`;
     const deliveries = await call("GET", `${webhook}/deliveries?limit=100`);
     expect(deliveries.data).toHaveLength(header.attempts);
-    const delivery = await call("GET", `${webhook}/deliveries/${deliveries.data[0].event_id}`);
-    expect(delivery.attempts[0].request_body).toEqual(expect.any(String));
+    const delivery = await call("GET", `${webhook}/deliveries/${deliveries.data[0]?.event_id}`);
+    expect(delivery.attempts[0]?.request_body).toEqual(expect.any(String));
 
     await call("PATCH", webhook, { webhook_url: receiver.url });
     await call("POST", `${webhook}/enable`);
@@ -99,7 +96,7 @@ describe("the database of a patch release of 0.1.0 with a migration of its own",
 
   test("works with a head that lacks that migration, and with 0.1.0, which call it later", async () => {
     expect((await migrate(ROOT)).said).toContain(
-      "The database has a later schema, by 1 (2026-11-26T19:26:40.000Z",
+      "The database schema is ahead by 1 (2026-11-26T19:26:40.000Z",
     );
     expect((await migrate(older)).said).toContain(
       `The database has a later schema, by ${SINCE_0_1_0 + 1}`,
@@ -112,6 +109,17 @@ describe("the database of a patch release of 0.1.0 with a migration of its own",
     }
   });
 });
+
+/** The fields of subscriptions and deliveries that are read here; each response has some of them. */
+interface Shown extends Readonly<Record<string, unknown>> {
+  readonly data: readonly {
+    readonly id: string;
+    readonly label: string;
+    readonly event_id: string;
+  }[];
+  readonly attempts: readonly { readonly request_body: string }[];
+  readonly secret: string;
+}
 
 /** A migration between 0016 and 0017, as a patch release of 0.1.0 has it after 0014. */
 const PATCH = {

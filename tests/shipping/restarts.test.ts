@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { freePort } from "../../scripts/demo/stores/keep.ts";
 import { ROOT } from "../../scripts/install/install.ts";
 import { BASE_PATH } from "../../src/http/access.ts";
-import { createSecretBox } from "../../src/lib/secret-box.ts";
+import { createSecretBox } from "../../src/lib/secrets.ts";
 import { PASSWORD } from "../support/api.ts";
 import { addProvider, connectStore, created, type TestProvider } from "../support/factory.ts";
 import { fixture } from "../support/fixture.ts";
@@ -119,7 +119,10 @@ for (const file of FILES)
         for (let n = 0; n < 4; n++) expect((await post("/login")).status).toBe(200);
         listen(gone);
         expect((await post("/logout")).status).toBe(502);
-        expect(received).toEqual([...Array(5).fill("/api/v1/login"), "/api/v1/logout"]);
+        expect(received).toEqual([
+          ...Array.from({ length: 5 }, () => "/api/v1/login"),
+          "/api/v1/logout",
+        ]);
       } finally {
         await proxy.stop();
         for (const server of servers) server.close();

@@ -7,6 +7,7 @@ import type { RawDb } from "../../db/client.ts";
 import { freePort } from "../../scripts/demo/stores/keep.ts";
 import { ROOT } from "../../scripts/install/install.ts";
 import { BASE_PATH } from "../../src/http/access.ts";
+import { fieldsOf } from "../../src/lib/fields.ts";
 import { lacks } from "../support/needs.ts";
 import { startShipped } from "../support/network/shipped-proxy.ts";
 import { Receiver, until } from "../support/network/receiver.ts";
@@ -142,7 +143,7 @@ function startReader(root: string, { email, password }: DemoPartner) {
   const ask = async (path: string, init: RequestInit) => {
     const response = await fetch(root + BASE_PATH + path, init);
     statuses.push(response.status);
-    return Object(await response.json());
+    return fieldsOf(await response.json());
   };
   const reading = (async () => {
     const { token } = await ask("/login", {
@@ -151,7 +152,7 @@ function startReader(root: string, { email, password }: DemoPartner) {
       body: JSON.stringify({ email, password }),
     });
     while (!over.signal.aborted) {
-      await ask("/partner/webhooks", { headers: { Authorization: `Bearer ${token}` } });
+      await ask("/partner/webhooks", { headers: { Authorization: `Bearer ${String(token)}` } });
       await Bun.sleep(READS_EACH_MS);
     }
   })();

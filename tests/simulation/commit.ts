@@ -1,6 +1,6 @@
 import type { AttemptRecord } from "../../dispatcher/store/attempt-queries.ts";
 import { DISABLE_AFTER_FAILURES } from "../../dispatcher/actor/decide.ts";
-import type { CommitResult } from "../../dispatcher/store/committer.ts";
+import type { CommitResult } from "../../dispatcher/store/attempt-queries.ts";
 import type { Monitor } from "./monitor.ts";
 import { REFUSED, SqlError, type Session } from "./network.ts";
 import { moveOf, noteEnd } from "./log.ts";

@@ -132,8 +132,8 @@ export const FAULTS_IN_DISPATCHER: readonly InjectedFault[] = [
     seed: 6,
     bug: "An actor sends the next entry before a failure is committed.",
     async inject() {
-      const { takeDecision } = await import("../../dispatcher/actor/lane.ts");
-      replaceFunction(takeDecision, (real) => (lane, decision, now) => {
+      const { applyDecision } = await import("../../dispatcher/actor/lane.ts");
+      replaceFunction(applyDecision, (real) => (lane, decision, now) => {
         real(lane, decision, now);
         lane.halted = false;
       });

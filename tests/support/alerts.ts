@@ -1,11 +1,15 @@
-import { alertsJob, lookForTrouble as look, type LookDeps } from "../../dispatcher/alerts/look.ts";
+import {
+  alertsJob,
+  detectIncidents as look,
+  type LookDeps,
+} from "../../dispatcher/alerts/detect.ts";
 import type { Raised } from "../../dispatcher/alerts/incidents.ts";
 import { createDeliver } from "../../dispatcher/delivery/deliver.ts";
 import { Reach } from "../../dispatcher/delivery/reach.ts";
 import { HttpClient } from "../../dispatcher/http/client.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { parseNetworks } from "../../src/lib/egress.ts";
-import { standingOf } from "../../src/webhooks/actions/stats.ts";
+import { healthSummaryOf } from "../../src/webhooks/actions/stats.ts";
 import { troubleSince } from "../../src/webhooks/queries/incidents.ts";
 import { silentLog } from "./dispatch.ts";
 import type { WebhookWorld } from "./webhooks.ts";
@@ -28,7 +32,7 @@ export function startAlerts({ database, api }: Pick<WebhookWorld, "database" | "
       config,
       deliver: createDeliver({ clock: systemClock, client }),
       reach: new Reach(),
-      standingOf: (one) => standingOf({ db: database.db, clock: systemClock }, one),
+      healthSummaryOf: (one) => healthSummaryOf({ db: database.db, clock: systemClock }, one),
       troubleSince,
       retryDelaysMs: [100, 100, 100],
     },
@@ -51,14 +55,14 @@ export function startAlerts({ database, api }: Pick<WebhookWorld, "database" | "
 }
 
 /** Checks once for incidents, as a dispatcher does every 5 s; answers the incidents that it raised. */
-export function lookForTrouble(
-  deps: Omit<LookDeps, "schedule" | "standingOf" | "troubleSince">,
+export function detectIncidents(
+  deps: Omit<LookDeps, "schedule" | "healthSummaryOf" | "troubleSince">,
   everywhere: boolean,
 ): Promise<Raised[]> {
   const schedule = { wakeMailer: () => {} };
-  const standing: LookDeps["standingOf"] = (one) => standingOf(deps, one);
+  const summary: LookDeps["healthSummaryOf"] = (one) => healthSummaryOf(deps, one);
   return look(
-    { ...deps, schedule, standingOf: standing, troubleSince },
+    { ...deps, schedule, healthSummaryOf: summary, troubleSince },
     everywhere,
     new AbortController().signal,
   );

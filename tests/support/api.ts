@@ -3,13 +3,13 @@ import { randomBytes } from "node:crypto";
 import type { RawDb } from "../../db/client.ts";
 import { serverTime } from "../../db/server.ts";
 import { createApp, type AppDeps } from "../../src/app.ts";
-import { openKeyRing } from "../../src/auth/key-ring.ts";
+import { openKeyRing } from "../../src/auth/keys/key-ring.ts";
 import { BASE_PATH } from "../../src/http/access.ts";
 import { systemClock, type Clock } from "../../src/lib/clock.ts";
 import { readConfig, type Config } from "../../src/lib/config.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { createPasswords, type Passwords } from "../../src/lib/password.ts";
-import { createSecretBox } from "../../src/lib/secret-box.ts";
+import { createSecretBox } from "../../src/lib/secrets.ts";
 import { createWriterPool } from "../../src/outbox/writer-pool.ts";
 import { addSigningKeys } from "./signing-keys.ts";
 

@@ -3,7 +3,7 @@ import { ulid } from "ulid";
 
 import type { RawDb } from "../../db/client.ts";
 import { indexEndedDays, ensurePartitions, partitionsAhead } from "../../db/partitions.ts";
-import { commitAttempts } from "../../dispatcher/store/committer.ts";
+import { commitAttempts } from "../../dispatcher/store/attempt-queries.ts";
 import type { AttemptRecord } from "../../dispatcher/store/attempt-queries.ts";
 import { createUlids } from "../../dispatcher/store/ulids.ts";
 

@@ -1,5 +1,5 @@
 import type { RawDb } from "../../db/client.ts";
-import type { SecretBox } from "../../src/lib/secret-box.ts";
+import type { SecretBox } from "../../src/lib/secrets.ts";
 import { openMail, type MailMessage } from "../../src/outbox/mail.ts";
 
 export interface QueuedMail extends MailMessage {

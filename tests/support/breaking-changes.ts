@@ -1,3 +1,5 @@
+import { fieldsOf } from "../../src/lib/fields.ts";
+
 type Json = Readonly<Record<string, unknown>>;
 
 /**
@@ -8,11 +10,11 @@ type Json = Readonly<Record<string, unknown>>;
 export function breakingChanges(before: Json, after: Json): string[] {
   const found: string[] = [];
   for (const [path, item] of Object.entries(at(before, "paths")))
-    for (const [method, operation] of Object.entries(Object(item) as Json)) {
+    for (const [method, operation] of Object.entries(fieldsOf(item))) {
       const label = `${method} ${path}`;
       const now = at(after, "paths", path, method);
       if (Object.keys(now).length === 0) found.push(`${label} is gone`);
-      else found.push(...ofOperation(label, [before, Object(operation) as Json], [after, now]));
+      else found.push(...ofOperation(label, [before, fieldsOf(operation)], [after, now]));
     }
   return found;
 }
@@ -24,7 +26,7 @@ function ofOperation(label: string, [oldDoc, old]: Sided, [newDoc, now]: Sided):
   if (old["operationId"] !== now["operationId"]) found.push(`${label} has another operationId`);
   const schemaOf = (document: Json, part: unknown): Sided => {
     const [content] = Object.values(at(resolved(document, part), "content"));
-    return [document, Object(Reflect.get(Object(content), "schema")) as Json];
+    return [document, fieldsOf(fieldsOf(content)["schema"])];
   };
   for (const [status, answer] of Object.entries(at(old, "responses"))) {
     if (Number(status) >= 400) continue;
@@ -69,7 +71,12 @@ function ofSchema(
     if (has[name] === undefined) found.push(`${label} has no ${name}`);
     else
       found.push(
-        ...ofSchema(`${label} ${name}`, [oldDoc, Object(field)], [newDoc, Object(has[name])], side),
+        ...ofSchema(
+          `${label} ${name}`,
+          [oldDoc, fieldsOf(field)],
+          [newDoc, fieldsOf(has[name])],
+          side,
+        ),
       );
   }
   const [needed, needs] = [listOf(old["required"]), listOf(now["required"])];
@@ -89,11 +96,11 @@ function ofSchema(
 const listOf = (value: unknown): string[] => (Array.isArray(value) ? value.map(String) : []);
 
 function at(value: Json, ...path: string[]): Json {
-  return path.reduce<Json>((one, key) => Object(one[key] ?? {}) as Json, value);
+  return path.reduce<Json>((one, key) => fieldsOf(one[key]), value);
 }
 
 function resolved(document: Json, part: unknown): Json {
-  const one = Object(part ?? {}) as Json;
+  const one = fieldsOf(part);
   const { $ref } = one;
   return typeof $ref === "string"
     ? resolved(document, at(document, ...$ref.slice(2).split("/")))
@@ -104,7 +111,7 @@ function resolved(document: Json, part: unknown): Json {
 function flat(document: Json, part: Json): Json {
   const { allOf, ...own } = resolved(document, part);
   if (!Array.isArray(allOf)) return own;
-  const parts = [own, ...allOf.map((one) => flat(document, Object(one)))];
+  const parts = [own, ...allOf.map((one) => flat(document, fieldsOf(one)))];
   return {
     ...own,
     type: "object",

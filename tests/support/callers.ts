@@ -1,4 +1,4 @@
-import { openSession } from "../../src/auth/actions/open-session.ts";
+import { openSession } from "../../src/auth/sign-in/open-session.ts";
 import { addClient } from "./oauth.ts";
 import type { SignInWorld } from "./sign-in.ts";
 import type { TestUser } from "./tenants.ts";

@@ -1,7 +1,7 @@
 import type { DbOrTx, RawDb } from "../../db/client.ts";
 import type { AttemptRecord } from "../../dispatcher/store/attempt-queries.ts";
 import { isDeadlock, isLockTimeout } from "../../db/errors.ts";
-import { commitAttempts, type CommitResult } from "../../dispatcher/store/committer.ts";
+import { commitAttempts, type CommitResult } from "../../dispatcher/store/attempt-queries.ts";
 import { createTestBox } from "./dispatch.ts";
 import { attemptRecord, insertSubscription, insertTenant, record, reviewAction } from "./outbox.ts";
 import { createDatabase } from "./postgres.ts";

@@ -16,7 +16,7 @@ import { systemClock, type Clock } from "../../src/lib/clock.ts";
 import { parseNetworks } from "../../src/lib/egress.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { connectRedis } from "../../src/lib/redis.ts";
-import { createSecretBox, type SecretBox } from "../../src/lib/secret-box.ts";
+import { createSecretBox, type SecretBox } from "../../src/lib/secrets.ts";
 import { createSchedule, type Schedule } from "../../src/outbox/schedule.ts";
 
 export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };

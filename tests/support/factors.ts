@@ -1,5 +1,6 @@
 import { generateSync } from "otplib";
 
+import { fieldsOf } from "../../src/lib/fields.ts";
 import type { Answer, TestApi } from "./api.ts";
 import { PASSWORD } from "./api.ts";
 import type { FakeClock } from "./clock.ts";
@@ -39,7 +40,7 @@ export async function withApp(
     user,
     secret,
     token,
-    factorId: String(Reflect.get(Object(factor), "id")),
+    factorId: String(fieldsOf(factor)["id"]),
     recoveryCodes: Array.isArray(recovery_codes) ? recovery_codes.map(String) : [],
   };
 }
@@ -56,7 +57,7 @@ export interface TestChallenge {
 export function challengeOf({ status, body, text }: Answer): TestChallenge {
   if (status !== 401 || body["code"] !== "second_factor_required")
     throw new Error(`No second factor was asked for: ${status} ${text}`);
-  const given: Readonly<Record<string, unknown>> = Object(body["second_factor"]);
+  const given = fieldsOf(body["second_factor"]);
   const { challenge_token: token, expires_in: expiresIn, methods, enrol } = given;
   return { token: String(token), expiresIn: Number(expiresIn), methods, enrol };
 }

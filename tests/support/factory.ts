@@ -5,7 +5,7 @@ import { ulid } from "ulid";
 import { insertReviewSite, insertStoreReviewSite } from "../../scripts/demo/seed/rows.ts";
 import type { RawDb, DbOrTx } from "../../db/client.ts";
 import { newSecret } from "../../src/lib/secrets.ts";
-import type { SecretBox } from "../../src/lib/secret-box.ts";
+import type { SecretBox } from "../../src/lib/secrets.ts";
 import type { Answer, TestApi } from "./api.ts";
 import type { TestAccount } from "./tenants.ts";
 

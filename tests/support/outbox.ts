@@ -5,7 +5,7 @@ import { ulid } from "ulid";
 import type { RawDb, RawTx } from "../../db/client.ts";
 import { passLogged } from "../../db/log.ts";
 import type { AttemptRecord } from "../../dispatcher/store/attempt-queries.ts";
-import type { SecretBox } from "../../src/lib/secret-box.ts";
+import type { SecretBox } from "../../src/lib/secrets.ts";
 import type { RecordedAction } from "../../src/outbox/event.ts";
 import { holdSequences, recordActions } from "../../src/outbox/queries.ts";
 import type { Wake } from "../../src/outbox/schedule.ts";

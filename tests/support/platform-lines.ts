@@ -148,7 +148,7 @@ export function* platformLines(sizes: Sizes, webhookUrl: string): Generator<Line
 }
 
 /** Returns the number of lines of each kind. */
-export function countsOf(lines: Iterable<Line>): Record<string, number> {
+export function countAttempts(lines: Iterable<Line>): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const { kind } of lines) counts[kind] = (counts[kind] ?? 0) + 1;
   return counts;

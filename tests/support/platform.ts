@@ -4,6 +4,7 @@ import { createHmac } from "node:crypto";
 import postgres from "postgres";
 
 import { ROOT } from "../../scripts/install/install.ts";
+import { fieldsOf } from "../../src/lib/fields.ts";
 
 /** Whether partners and accounts are in one table, so that their ids differ, or each kind has a table of its own. */
 export type Shape = "one" | "two";
@@ -283,7 +284,7 @@ export class Platform {
   async #answer(request: Request): Promise<Response> {
     const { pathname } = new URL(request.url);
     if (pathname === "/api/v1/login") {
-      const { email, password } = Object(await request.json());
+      const { email, password } = fieldsOf(await request.json());
       const [user] = await this.#sql<{ hash: string }[]>`
         select password_hash as hash from users where email = ${String(email)}`;
       const isRight =

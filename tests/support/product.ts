@@ -1,7 +1,7 @@
 // The whole product in one process (an API that listens, a dispatcher, a provider), for tests that use it from outside.
 
 import { freePort } from "../../scripts/demo/stores/keep.ts";
-import { makeCommandClient } from "../../src/operate/setup/command-client.ts";
+import { makeCommandClient } from "../../src/operate/setup/apply.ts";
 import type { Config } from "../../src/lib/config.ts";
 import { startApi, testConfig, type TestApi } from "./api.ts";
 import { createTestSchedule, startDispatcher } from "./dispatch.ts";

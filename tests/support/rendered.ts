@@ -13,7 +13,7 @@ const CHART = join(DEPLOY, "helm/reviewrelay");
 export type Yaml = Readonly<Record<string, any>>;
 
 export const read = (path: string) => readFileSync(join(DEPLOY, path), "utf8");
-export const yamlOf = (text: string): Yaml => Object(Bun.YAML.parse(text));
+export const yamlOf = (text: string) => (Bun.YAML.parse(text) ?? {}) as Yaml;
 
 export interface Container {
   /** The Deployment, Job or service that it belongs to. */

@@ -1,4 +1,4 @@
-import { issueToken, type TokenGrant } from "../../src/auth/actions/open-session.ts";
+import { issueToken, type TokenGrant } from "../../src/auth/sign-in/open-session.ts";
 import type { Role } from "../../src/http/principal.ts";
 import { startApi, type TestApi } from "./api.ts";
 import { createFakeClock, type FakeClock } from "./clock.ts";

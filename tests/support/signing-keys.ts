@@ -1,11 +1,11 @@
 import type { RawDb } from "../../db/client.ts";
-import { signingKeyAssociatedData } from "../../src/auth/key-ring.ts";
+import { signingKeyAssociatedData } from "../../src/auth/keys/key-ring.ts";
 import {
   insertSigningKey,
   listSigningKeys,
   type NewSigningKey,
-} from "../../src/auth/queries/keys.ts";
-import type { SecretBox } from "../../src/lib/secret-box.ts";
+} from "../../src/auth/keys/queries.ts";
+import type { SecretBox } from "../../src/lib/secrets.ts";
 
 /**
  * Gives a database without signing keys those of this run, sealed with its own master key. An API that starts without

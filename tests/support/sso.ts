@@ -49,7 +49,7 @@ export class Browser {
     for (let hops = 0; !stop(place); hops++) {
       if (hops > 20) throw new Error(`Too many redirects; the last was to ${place}`);
       const answer = await this.get(place);
-      place = nextPlace(answer, place);
+      place = nextStep(answer, place);
     }
     return place;
   }
@@ -69,7 +69,7 @@ export class Browser {
   }
 }
 
-export function nextPlace(answer: Answer, from: string): string {
+export function nextStep(answer: Answer, from: string): string {
   const location = answer.headers.get("location");
   if (location === null) throw new Error(`${from} was answered ${answer.status}: ${answer.text}`);
   return new URL(location, from).href;
@@ -138,7 +138,7 @@ export async function signInAtProvider(browser: Browser, start: string, login: s
     const form = { prompt, login, password: "any" };
     const answer = await browser.get(place, form);
     place = await browser.follow(
-      nextPlace(answer, place),
+      nextStep(answer, place),
       (url) => isEnd(url) || url.includes("/interaction/"),
     );
   }

@@ -1,4 +1,5 @@
 import { valueOf, type Shape, type Statement } from "../../db/statement.ts";
+import { fieldsOf } from "../../src/lib/fields.ts";
 
 /**
  * Throws if a row does not match the columns that its statement declares. Tests check every row this way, because the
@@ -7,7 +8,7 @@ import { valueOf, type Shape, type Statement } from "../../db/statement.ts";
 export function checkRows({ name, columns }: Statement, rows: readonly unknown[]): void {
   for (const row of rows)
     for (const [column, shape] of Object.entries(columns)) {
-      const value: unknown = Reflect.get(Object(row), column);
+      const value = fieldsOf(row)[column];
       if (!fits(value, shape))
         throw new Error(
           `${name} answers ${column} as ${String(value)}, which is no ${valueOf(shape).type}.`,

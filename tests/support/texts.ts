@@ -1,7 +1,7 @@
 import { getTableName } from "drizzle-orm";
 
 import type { RawDb } from "../../db/client.ts";
-import type { SecretBox } from "../../src/lib/secret-box.ts";
+import type { SecretBox } from "../../src/lib/secrets.ts";
 import { associatedDataOf, SEALED_COLUMNS } from "../../src/master-key.ts";
 
 /** Finds texts in every column of every table that can hold a text, also in bytes and in what is sealed. */

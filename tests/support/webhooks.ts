@@ -1,7 +1,7 @@
 import { ulid } from "ulid";
 
 import type { Config } from "../../src/lib/config.ts";
-import type { SecretBox } from "../../src/lib/secret-box.ts";
+import type { SecretBox } from "../../src/lib/secrets.ts";
 import type { Wake, Waker } from "../../src/outbox/schedule.ts";
 import { startApi, type Answer, type TestApi } from "./api.ts";
 import { createFakeClock, type FakeClock } from "./clock.ts";

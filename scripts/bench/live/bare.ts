@@ -15,7 +15,7 @@ export type Bare = Awaited<ReturnType<typeof bareLoops>>;
 /** Measures inserts of one row and one commit each, and POSTs to 100 hosts, one at a time to each. */
 export async function bareLoops(rig: LiveRig) {
   rig.say("Bare loops: inserts, fetch, our HTTP client …");
-  // Clears the receivers' behaviour of the previous part.
+  // Resets the behaviour that the previous part has set for the receivers.
   await rig.sink.reset();
   const insertsPerSecond = await inserts(rig);
   const urls = hostsOf(rig.sink.port, TENANTS);
@@ -56,7 +56,7 @@ async function inserts({ stores, stop }: LiveRig): Promise<number> {
   }
 }
 
-/** Returns the mean of both, because the speed of the machine varies. */
+/** Returns the mean of two measurements, because the speed of the machine varies. */
 export function meanOf(one: Bare, other: Bare): Bare {
   const mean = (of: (bare: Bare) => number) => round((of(one) + of(other)) / 2);
   return {

@@ -1,4 +1,4 @@
-// Compares the receivers' requests with the offered load.
+// Compares the requests that the receivers got with the offered load.
 import { encodeTime } from "ulid";
 
 import { judgeArrivals } from "../../../tests/invariants/arrivals.ts";
@@ -9,8 +9,8 @@ import { placeOf, type Requests } from "../requests.ts";
 import type { LiveRig } from "./rig.ts";
 
 /**
- * Counts missing and duplicate deliveries, and inversions: events that arrived after a later one of their
- * subscription that the same client sent. The delays are from the first byte of the request and from its response.
+ * Counts missing and duplicate deliveries, and inversions: events that arrived after a later event of the same
+ * subscription from the same client. The delays are measured from the first byte of the request, and from its response.
  */
 export function evaluate(requests: Requests, offered: Offered, arrivals: readonly Arrival[]) {
   const placed = arrivals.flatMap(([, , host, at, key]) => {
@@ -31,7 +31,9 @@ export function evaluate(requests: Requests, offered: Offered, arrivals: readonl
   };
 }
 
-/** Counts events that arrived after one with a higher sequence; the sequences come from the attempts. */
+/**
+ * Counts events that arrived after an event with a higher sequence number. The sequence numbers come from the attempts.
+ */
 export async function sequenceInversions(
   { db, tenants }: LiveRig,
   arrivals: readonly Arrival[],

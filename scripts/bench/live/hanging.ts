@@ -1,15 +1,15 @@
-// Part d: whether hanging receivers slow down others.
+// Part d: measures whether hanging receivers delay other receivers.
 import { quantile, round } from "../figures.ts";
 import { evaluate } from "./evaluate.ts";
 import { atRate } from "../offer.ts";
 import { prepare } from "../requests.ts";
 import type { LiveRig } from "./rig.ts";
 
-/** The rate over all receivers, half of which are healthy. */
+/** Events per second for all receivers together, half of which are healthy. */
 const PER_SECOND = 200;
 const LATEST_MS = 1_000;
 
-/** Runs the same load twice, so that only the hanging receivers differ. */
+/** Runs the same load twice. The runs differ only in the hanging receivers. */
 export async function partD(rig: LiveRig) {
   rig.say(`(d) half of the receivers hang, ${PER_SECOND}/s over all`);
   const half = rig.tenants.length / 2;

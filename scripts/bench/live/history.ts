@@ -1,6 +1,6 @@
-// Inserts the history and attempts of a system that has run for a while. Rows are inserted set-based and in order of
-// time, so they are more contiguous than in reality. The API has already counted that period, so its charts do not
-// include them.
+// Inserts the history and attempts of a system that has been running for a while. Rows are inserted with few statements
+// and in the order of time, so they are stored more contiguously than in reality. The API has already counted that
+// period, so its charts do not include them.
 import { encodeTime } from "ulid";
 
 import type { RawDb } from "../../../db/client.ts";
@@ -8,7 +8,7 @@ import type { LiveRig } from "./rig.ts";
 import type { Tenant } from "../tenants.ts";
 
 const DAY_MS = 86_400_000;
-/** How many instants the rows are spread over, and how many a statement inserts. */
+/** Number of instants over which the rows are spread, and number of instants per statement. */
 const INSTANTS = 1_000;
 const AT_ONCE = 100;
 const BODY = JSON.stringify({ event: "review_received", padding: "x".repeat(400) });
@@ -20,7 +20,7 @@ const REVIEW = JSON.stringify({
 });
 const HEADERS = JSON.stringify({ "content-type": "application/json", "x-svc-attempt": "1" });
 
-/** Column → expression; a column that a version lacks is skipped. */
+/** Maps columns to SQL expressions. A column that a version lacks is skipped. */
 type Columns = Readonly<Record<string, string>>;
 
 const HISTORY: Columns = {
@@ -63,7 +63,7 @@ export async function insertPast({ db, options, tenants, say, stop }: LiveRig): 
   say(`Writing ${options.rows} rows of history and as many attempts …`);
   const each = Math.ceil(options.rows / INSTANTS);
   const today = Date.now() - (Date.now() % DAY_MS);
-  // All rows are of today, because an older version has no earlier partitions.
+  // All rows have instants of today, because an older version has no earlier partitions.
   const step = (Date.now() - today) / (INSTANTS + 1);
   const instants = Array.from({ length: INSTANTS }, (_, n) => Math.floor(today + n * step));
   await insertReviews(db, tenants);
@@ -80,7 +80,7 @@ export async function insertPast({ db, options, tenants, say, stop }: LiveRig): 
   await db.sql`checkpoint`;
 }
 
-/** Builds an INSERT that spreads rows over all tenants, or over the one whose subscription is `$4`. */
+/** Builds an INSERT that spreads rows over all tenants, or only over the tenant whose subscription is `$4`. */
 async function insertion(db: RawDb, table: string, columns: Columns, where = ""): Promise<string> {
   const insert = await insertInto(db, table, columns);
   return `
@@ -99,7 +99,7 @@ async function insertion(db: RawDb, table: string, columns: Columns, where = "")
      order by event_id`;
 }
 
-/** Inserts recent attempts of one subscription that no statistics have counted yet. */
+/** Inserts recent attempts of one subscription that the statistics job has not counted yet. */
 export async function insertRecent(
   db: RawDb,
   subscriptionId: string,
@@ -117,7 +117,7 @@ export async function insertRecent(
   await db.sql`vacuum analyze delivery_attempts`;
 }
 
-/** Begins an INSERT with those of the columns that the table has. */
+/** Builds the beginning of an INSERT, with those of the columns that the table has. */
 export async function insertInto(db: RawDb, table: string, columns: Columns): Promise<string> {
   const rows = await db.sql<{ name: string }[]>`
     select column_name as name from information_schema.columns where table_name = ${table}`;
@@ -127,7 +127,7 @@ export async function insertInto(db: RawDb, table: string, columns: Columns): Pr
   return `insert into ${table} (${used.map(([name]) => name).join(", ")}) select ${values}`;
 }
 
-/** Runs work without foreign-key checks and without waiting for the disk. */
+/** Runs `work` without foreign-key checks and without waiting for the disk. */
 export async function asLoader(
   db: RawDb,
   work: (sql: RawDb["sql"]) => Promise<unknown>,

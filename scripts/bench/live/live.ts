@@ -1,4 +1,4 @@
-// `bun run bench live` drives the running product from outside; see `--help`.
+// `bun run bench live` measures the running product from outside; see `--help`.
 import { watchForStop } from "../../install/stop-signal.ts";
 import { bareLoops, meanOf } from "./bare.ts";
 import { partD } from "./hanging.ts";
@@ -11,7 +11,7 @@ import { soak } from "./soak.ts";
 import { partA, partB, partC, partH } from "./throughput.ts";
 import { commitOf, writeResult } from "../rig.ts";
 
-/** The shell's exit status for a process that Ctrl-C ended. */
+/** Exit status that shells use for a process that Ctrl-C has ended. */
 const EXIT_STOPPED = 130;
 
 async function live(wanted: Options): Promise<number> {

@@ -21,7 +21,7 @@ export const USAGE = `bun run bench live: the running product as processes of th
   --label NAME   the result is written to bench-results/live-NAME.json
   --soak 10m     instead of the parts: events at --rate a second (200) to receivers of which a tenth fails at times`;
 
-/** The parts in order; those that leave data behind run last. */
+/** The parts in their order. Parts that leave data behind run last. */
 const PARTS = ["a", "h", "c", "b", "i", "e", "d", "f"] as const;
 type Part = (typeof PARTS)[number];
 

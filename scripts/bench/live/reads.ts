@@ -1,4 +1,4 @@
-// Parts e, f and i: live watchers, the cost of reads with many pending entries, and of no work.
+// Parts e, f and i: the cost of live streams, of reads with many pending entries, and of a system without work.
 import { BASE_PATH } from "../../../src/http/access.ts";
 import { quantile, round } from "../figures.ts";
 import { asLoader, insertInto, insertRecent, insertReviews } from "./history.ts";
@@ -11,19 +11,22 @@ const WATCHERS = 200;
 /** The API's own limit. */
 const STREAMS_PER_USER = 5;
 const SETTLE_MS = 4_000;
-/** A multiple of the polling interval: at most five queries in five seconds. */
+/**
+ * Duration in ms of a measurement with streams: a multiple of the polling interval, which is at most five queries in 5
+ * s.
+ */
 const WATCH_MS = 20_000;
 
 const IDLE_MS = 60_000;
-/** The time after which effects of the parts before have ended. */
+/** Time in ms after which effects of earlier parts have ended. */
 const CALM_MS = 10_000;
 
 export type Idle = Awaited<ReturnType<typeof partI>>;
 
-/** Measures the cost of each second of a minute without work. */
+/** Measures the cost per second of a minute without work. */
 export async function partI(rig: LiveRig) {
   rig.say("(i) a minute without work");
-  // Otherwise the server does in this minute what the parts before have left to it.
+  // Otherwise the server would do pending work of earlier parts in this minute.
   await rig.stores.db.sql`vacuum (analyze)`;
   await rig.stores.db.sql`checkpoint`;
   await rest(rig, CALM_MS);
@@ -44,7 +47,7 @@ export async function partE(rig: LiveRig): Promise<Watched[]> {
   return [await watch(rig, 1, idle), await watch(rig, 10, idle)];
 }
 
-/** Measures the cost per second of the present activity. */
+/** Measures the cost per second of the current activity. */
 async function secondOf(rig: LiveRig) {
   await resetStatements(rig);
   const before = await readUsage(rig);
@@ -61,8 +64,8 @@ async function secondOf(rig: LiveRig) {
 }
 
 /**
- * Opens the streams of all watchers on this many subscriptions. The figures are queries per second and watched
- * subscription, and CPU milliseconds per second, beyond those without watchers.
+ * Opens the streams of all watchers for this many subscriptions. Returns queries per second and watched subscription,
+ * and CPU time in ms per second, without the amounts that occur without watchers.
  */
 async function watch(rig: LiveRig, count: number, idle: Awaited<ReturnType<typeof secondOf>>) {
   const watched = rig.tenants.slice(0, count);
@@ -83,7 +86,7 @@ async function watch(rig: LiveRig, count: number, idle: Awaited<ReturnType<typeo
   const top = await topStatements(rig, (WATCH_MS / 1_000) * count);
   for (const socket of sockets) socket.end();
   await rest(rig, SETTLE_MS);
-  // A sum over all statements would include the dispatcher's sweep, whose rate varies.
+  // A sum over all statements would include the dispatcher's sweep, whose frequency varies.
   const own = [...busy.calls].filter(([id]) => !idle.calls.has(id));
   const row = {
     subscriptions: count,
@@ -131,10 +134,13 @@ async function rest({ stop }: LiveRig, ms: number): Promise<void> {
 
 const CALLS = 60;
 
-/** The default of recent attempts is more than the subscription could have had in this time, and not yet counted. */
+/**
+ * The default number of recent attempts is more than the subscription could have had in this time in s, and they are
+ * not counted yet.
+ */
 const RECENT_S = 420;
 
-/** Measures reads while one subscription, whose receiver hangs, has all pending entries. */
+/** Measures reads while all pending entries belong to one subscription, whose receiver hangs. */
 export async function partF(rig: LiveRig) {
   const { options, say, spareUrls, sink } = rig;
   say(`(f) reads with ${options.pending} entries pending`);
@@ -159,7 +165,7 @@ export async function partF(rig: LiveRig) {
     ["stats", `${path}/stats`],
   ];
   const rows = [];
-  // Each path has a user of its own, because the API limits the requests of a user.
+  // Each path has a separate user, because the API limits the requests per user.
   const tokens = await addUsers(
     rig,
     paths.map(() => tenant.partnerId),
@@ -199,7 +205,7 @@ async function timed(
   return row;
 }
 
-/** All entries share a thousand events, because only the outbox is measured. */
+/** Inserts pending entries. They share 1,000 events, because only the outbox is measured. */
 async function insertPending(rig: LiveRig, tenant: Tenant): Promise<void> {
   const { db, options } = rig;
   await insertReviews(db, [tenant]);

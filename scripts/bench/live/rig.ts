@@ -31,11 +31,11 @@ const STATEMENTS = [
   "shared_preload_libraries=pg_stat_statements",
   "pg_stat_statements.track_planning=on",
 ];
-/** Soak settings: dead rows are vacuumed every few seconds, and retries occur within a soak. */
+/** Settings of a soak: dead rows are vacuumed every few seconds, and retries occur within its duration. */
 const AUTOVACUUM = ["autovacuum_naptime=5s", "autovacuum_vacuum_cost_delay=0"];
 const SOAK_ENV = { RETRY_DELAYS_MS: "2000,4000,8000" };
 
-/** Starts everything, runs `work`, and stops everything even if it throws. */
+/** Starts the stores and the product, runs `work`, and stops everything even if `work` throws. */
 export function withLiveRig<T>(
   options: Options,
   stop: AbortSignal,
@@ -67,7 +67,7 @@ export function withLiveRig<T>(
   );
 }
 
-/** Creates the extension; returns whether it counts. */
+/** Creates the extension. Returns whether it counts statements. */
 async function countStatements(db: RawDb): Promise<boolean> {
   try {
     await db.sql`create extension if not exists pg_stat_statements`;

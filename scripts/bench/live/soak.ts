@@ -1,4 +1,4 @@
-// `--soak 10m` checks whether anything grows while events arrive, receivers fail and autovacuum runs.
+// `--soak 10m` measures whether any figure grows while events arrive, receivers fail and autovacuum runs.
 import { round, slopeOf, type Slope } from "../figures.ts";
 import { memoryOf } from "../cpu.ts";
 import { evaluate, latencies } from "./evaluate.ts";
@@ -7,9 +7,9 @@ import { prepare } from "../requests.ts";
 import type { LiveRig } from "./rig.ts";
 
 const MINUTE_MS = 60_000;
-/** A short soak uses shorter steps. */
+/** Minimum number of steps; a short soak has shorter steps. */
 const FEWEST_STEPS = 4;
-/** One of this many receivers fails at times. */
+/** One of this many receivers fails from time to time. */
 const FAILING_OF = 10;
 const LATEST_MS = 1_000;
 
@@ -37,7 +37,7 @@ export async function soak(rig: LiveRig, totalMs: number) {
 
 type Minute = Awaited<ReturnType<typeof step>>;
 
-/** Offers events for `stepMs`; the delays are those at receivers that never fail. */
+/** Offers events for `stepMs`. The delays are those of receivers that never fail. */
 async function step(
   rig: LiveRig,
   minute: number,
@@ -69,7 +69,7 @@ async function step(
 
 const FIGURES = ["p50Ms", "p99Ms", "apiMb", "dispatcherMb", "deadOutboxRows"] as const;
 
-/** Ignores the first step, which is warm-up. */
+/** Computes the slope of each figure. The first step is ignored, because it is the warm-up. */
 function slopesOf(minutes: readonly Minute[]): (Slope & { figure: string })[] {
   const later = minutes.slice(1);
   return FIGURES.map((figure) => ({ figure, ...slopeOf(later.map((minute) => minute[figure])) }));

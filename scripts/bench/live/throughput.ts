@@ -11,12 +11,12 @@ interface Load {
   readonly name: string;
   readonly tenants: readonly Tenant[];
   readonly perRequest: number;
-  /** The number of prepared requests, an upper bound. */
+  /** Number of prepared requests, which is an upper bound. */
   readonly count: number;
   readonly offer: (requests: Requests) => Promise<Offered>;
 }
 
-/** How long to wait without any arrival while events are missing. */
+/** Time in ms without an arrival after which missing events are given up. */
 const PATIENCE_MS = 10_000;
 
 export type Loaded = Awaited<ReturnType<typeof measure>>;
@@ -42,7 +42,7 @@ async function measure(rig: LiveRig, load: Load) {
     deliveredPerSecond: round(
       received.fromPublishMs.length / ((received.lastAt - offered.startedAt) / 1_000),
     ),
-    // The receivers count all arrivals, and remember a limited number.
+    // The receivers count all arrivals, but record only a limited number of them.
     missing:
       count > arrivals.length
         ? Math.max(0, events - count)
@@ -68,7 +68,7 @@ async function measure(rig: LiveRig, load: Load) {
   return row;
 }
 
-/** Waits until all events have arrived; gives up if none arrives for PATIENCE_MS. Returns the number of arrivals. */
+/** Waits until all events have arrived, or none has arrived for `PATIENCE_MS`. Returns the number of arrivals. */
 async function untilArrived({ sink, stop }: LiveRig, events: number): Promise<number> {
   let last = Number.NaN;
   let movedAt = performance.now();
@@ -81,15 +81,15 @@ async function untilArrived({ sink, stop }: LiveRig, events: number): Promise<nu
   }
 }
 
-/** `mostPerSecond` is more than any version accepts per second, so that requests do not run out. */
+/** `mostPerSecond` is more than any version accepts per second, so that the prepared requests do not run out. */
 const SINGLE = { perRequest: 1, mostPerSecond: 6_000 };
 const BULK = { clients: 4, perRequest: 500, mostPerSecond: 40 };
 const HOT = 2;
 
-/** The JIT compiler works for about 15 seconds of load and until then takes a sixth of an event's CPU time. */
+/** The JIT compiler works for about 15 s of load, and takes a sixth of the CPU time per event until then. */
 const WARM_UP_SECONDS = 12;
 
-/** Runs the load after a warm-up, which also lets effects of previous parts end. */
+/** Runs the load after a warm-up, during which effects of earlier parts also end. */
 async function warmed(
   rig: LiveRig,
   load: Omit<Load, "count" | "offer">,

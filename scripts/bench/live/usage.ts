@@ -1,4 +1,4 @@
-// The cost of a load: CPU by process, blocks, WAL and statements of the database.
+// Measures the cost of a load: CPU time by process, and blocks, WAL and statements of the database.
 import type { RawDb } from "../../../db/client.ts";
 import { round } from "../figures.ts";
 import { cpuMsOf, cpuMsOfTree } from "../cpu.ts";
@@ -10,9 +10,9 @@ type ProcessName = (typeof PROCESSES)[number];
 type Usage = Awaited<ReturnType<typeof readUsage>>;
 
 /**
- * Reads CPU milliseconds by process, and counters of the database. Blocks are those of statements; without
- * `pg_stat_statements` they are the server's own counters, which lag. Statements exclude those that begin and end
- * transactions.
+ * Reads the CPU time in ms by process, and counters of the database. Blocks are counted by `pg_stat_statements`;
+ * without it, by the server's own counters, which are updated late. Statements that begin or end a transaction are not
+ * counted.
  */
 export async function readUsage({ stores, counted: isCounted, api, dispatcher, sink }: LiveRig) {
   const { user, system } = process.cpuUsage();
@@ -49,7 +49,7 @@ async function countedOf(db: RawDb): Promise<{ blocks: number; statements: numbe
   return row ?? { blocks: Number.NaN, statements: Number.NaN };
 }
 
-/** Returns the cost of one event of a load, or of one second of a rest. */
+/** Returns the cost per event of a load, or per second without load. */
 export function costOfEach(before: Usage, after: Usage, events: number) {
   const each = (of: (usage: Usage) => number, digits = 1) =>
     round((of(after) - of(before)) / events, digits);

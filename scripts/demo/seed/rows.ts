@@ -1,13 +1,13 @@
 import { providerSecretContext } from "../../../src/intake/provider-model.ts";
 import { hashSecret } from "../../../src/lib/secrets.ts";
-import type { SecretBox } from "../../../src/lib/secret-box.ts";
+import type { SecretBox } from "../../../src/lib/secrets.ts";
 import type { Role } from "../../../src/http/principal.ts";
 import type { DbOrTx } from "../../../db/client.ts";
 import { companies, plans, stores, users, userStores } from "../../../db/schema/companies.ts";
 import { oauthClients } from "../../../db/schema/tokens.ts";
 import { reviewSites, storeReviewSites } from "../../../db/schema/providers.ts";
 
-// Inserts single rows, for the demo data and for the tests.
+// Functions that insert single rows, for the demo data and for the tests.
 
 export async function insertPlan(
   db: DbOrTx,
@@ -19,7 +19,7 @@ export async function insertPlan(
 export interface NewCompany {
   readonly type: "platform" | "partner" | "account";
   readonly name: string;
-  /** Present for an account only. */
+  /** The partner above an account; absent for other companies. */
   readonly partnerId?: number;
   readonly planId?: number;
   readonly primaryColor?: string;
@@ -54,7 +54,7 @@ export interface NewUser {
   readonly name: string;
   readonly role: Role;
   readonly passwordHash: string | null;
-  /** Present for a location user only. */
+  /** The stores of a location user; absent for other roles. */
   readonly storeIds?: readonly number[];
   readonly isActive?: boolean;
   readonly createdAt: Date;
@@ -88,7 +88,7 @@ export async function insertReviewSite(
   );
 }
 
-/** Connects a store with a review site; both axes are connected. */
+/** Connects a store with a review site. Both axes are connected. */
 export async function insertStoreReviewSite(
   db: DbOrTx,
   link: { storeId: number; reviewSiteId: number; accountId: number; partnerId: number },
@@ -111,7 +111,7 @@ export interface NewOauthClient {
   readonly createdAt: Date;
 }
 
-/** A confidential first-party client of the platform. */
+/** Inserts a confidential first-party client of the platform. */
 export async function insertFirstPartyClient(db: DbOrTx, client: NewOauthClient): Promise<void> {
   const { clientSecret, ...rest } = client;
   await db.insert(oauthClients).values({

@@ -7,12 +7,12 @@ import type { Role } from "../../../src/http/principal.ts";
 import { BASE_PATH } from "../../../src/http/access.ts";
 import { createPasswords } from "../../../src/lib/password.ts";
 import { newSecret } from "../../../src/lib/secrets.ts";
-import type { SecretBox } from "../../../src/lib/secret-box.ts";
-import { makeCommandClient } from "../../../src/operate/setup/command-client.ts";
+import type { SecretBox } from "../../../src/lib/secrets.ts";
+import { makeCommandClient } from "../../../src/operate/setup/apply.ts";
 import * as rows from "./rows.ts";
 import { PARTNERS, PLANS, PROVIDERS } from "./tenants.ts";
 
-/** `DATA_DIR/demo.json`: everything that a program or a person needs to try the running demo. */
+/** The content of `DATA_DIR/demo.json`: everything that is needed to use the running demo. */
 export interface Demo {
   base_url: string;
   server_root: string;
@@ -29,7 +29,7 @@ interface DemoUser {
   role: Role;
   partner_id: number | null;
   account_id: number | null;
-  /** The stores whose reviews the user sees. */
+  /** The stores whose reviews the user may see. */
   store_ids: number[];
 }
 
@@ -55,9 +55,9 @@ interface SeedOptions {
 const SEED_LOCK = "reviewrelay:seed";
 
 /**
- * Fills an empty database with the demo and writes demo.json; returns false and changes nothing if data exist. The
- * passwords exist only in demo.json. It is written just before the commit, because a crash between a commit and the
- * file would leave users without known passwords.
+ * Fills an empty database with the demo and writes demo.json. Returns false and changes nothing if the database
+ * contains data. The passwords exist only in demo.json. The file is written just before the commit: after a crash
+ * between a commit and the file, nobody would know the users' passwords.
  */
 export async function seedDemo(options: SeedOptions): Promise<boolean> {
   const { db, now, serverRoot, dataDir, smtp } = options;
@@ -193,7 +193,8 @@ async function insertClient(tx: RawTx, now: Date): Promise<Demo["oauth_client"]>
 }
 
 /**
- * Connects every store with two sites: the first with google and yelp, the second with yelp and facebook, and so on.
+ * Connects every store with two sites: the first store with google and yelp, the second one with yelp and facebook, and
+ * so on.
  */
 async function connectStores(
   tx: RawTx,

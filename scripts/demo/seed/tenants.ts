@@ -1,4 +1,4 @@
-/** The demo's tenants; only names, so that the data are easy to survey. */
+/** The plans and tenants of the demo. */
 export const PLANS = [
   { name: "Starter", features: ["reviews", "responses"] },
   {
@@ -15,7 +15,7 @@ export const PROVIDERS = [
 
 interface Account {
   readonly name: string;
-  /** The part of its users' email addresses after the @. */
+  /** The domain of the users' email addresses. */
   readonly domain: string;
   readonly plan: string;
   readonly primaryColor: string;

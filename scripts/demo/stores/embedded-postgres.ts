@@ -1,4 +1,4 @@
-// Runs the PostgreSQL server from an npm package: it needs no root, container or system package.
+// Runs the PostgreSQL server of an npm package, which needs neither root nor a container nor a system package.
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { chownSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -8,12 +8,12 @@ import { type PostgresFiles, preparePostgresFiles } from "./postgres-files.ts";
 import { isAlive, commandLine, processesIn, signal, waitUntil } from "./processes.ts";
 
 export interface PostgresOptions {
-  /** Holds the cluster; the caller has locked it against other starts. */
+  /** The folder of the database cluster. The caller has locked it against other starts. */
   folder: string;
   port: number;
-  /** False for tests: faster, but data are lost if the machine (not the server) crashes. */
+  /** Whether data survive a crash of the machine. Tests set false, which is faster. */
   durable: boolean;
-  /** The folder with the programs of a server version that is not the demo's. */
+  /** The folder with the programs of another server version than the demo's. */
   native?: string | undefined;
   /** Additional settings, as `name=value`. */
   settings?: readonly string[] | undefined;
@@ -23,21 +23,21 @@ export interface PostgresOptions {
 
 export interface RunningStore {
   url: string;
-  /** Resolves when the server has ended, requested or not. */
+  /** Resolves when the server has ended, whether requested or not. */
   exited: Promise<void>;
   stop(): Promise<void>;
 }
 
 const READY_WITHIN_MS = 60_000;
 const STOP_WITHIN_MS = 4_000;
-// The superuser and the database that every new server has.
+// The name of the superuser and of the database that every new server has.
 const NAME = "postgres";
 // The first version with a built-in locale provider.
 const BUILTIN_LOCALE = 17;
 const FAST = [
   "fsync=off",
   "full_page_writes=off",
-  // Tells tests in which order transactions were committed.
+  // Lets tests read in which order transactions were committed.
   "track_commit_timestamp=on",
 ];
 
@@ -59,7 +59,7 @@ export async function startEmbeddedPostgres(options: PostgresOptions): Promise<R
   const server = spawn(
     join(files.programs, "postgres"),
     ["-D", data, ...settings.flatMap((setting) => ["-c", setting])],
-    // Detached, so that Ctrl-C at the terminal reaches only the program, which then stops its server.
+    // Detached, so that Ctrl-C at the terminal reaches only this program, which then stops its server.
     {
       ...files.owner,
       ...childOptions(files),
@@ -98,8 +98,8 @@ async function createCluster(
   const password = randomBytes(24).toString("hex");
   writeFileSync(passwordFile, password, { mode: 0o600 });
   if (files.owner !== undefined) chownSync(passwordFile, files.owner.uid, files.owner.gid);
-  // The cluster is created in a temporary folder, so that an interrupted initdb leaves no incomplete cluster. An
-  // initdb that outlived its killed keeper may still write there, so it is killed.
+  // The cluster is created in a temporary folder, so that an interrupted initdb leaves no incomplete cluster. If an
+  // earlier keeper was killed, its initdb may still be writing there, so it is killed, too.
   for (const pid of processesIn(files.home)) signal(pid, "SIGKILL");
   const partial = `${data}.partial`;
   rmSync(partial, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
@@ -116,7 +116,7 @@ async function createCluster(
   return password;
 }
 
-/** Asynchronous, because initdb takes seconds on a slow machine, during which the other store starts. */
+/** Runs initdb asynchronously: it takes seconds on a slow machine, during which the other store starts. */
 async function runInitdb(files: PostgresFiles, args: readonly string[]): Promise<void> {
   const initdb = spawn(join(files.programs, "initdb"), args, {
     ...files.owner,
@@ -136,18 +136,18 @@ async function runInitdb(files: PostgresFiles, args: readonly string[]): Promise
   if (status !== 0) throw new Error(`initdb failed: ${said.trim()}`);
 }
 
-/** Selects a locale with the same text order on every machine. */
+/** Returns options for a locale with the same text order on every machine. */
 function locale(major: number): string[] {
   if (major >= BUILTIN_LOCALE)
     return ["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"];
-  // Older versions must use the system's locale for case conversion beyond ASCII.
+  // Older versions must use a locale of the system for case conversion beyond ASCII.
   return ["--locale=C", `--lc-ctype=${process.platform === "linux" ? "C.UTF-8" : "UTF-8"}`];
 }
 
 /**
- * Removes leftovers of a killed start, which make PostgreSQL refuse to start: a server without its keeper, backends
- * that hold the shared memory, or a postmaster.pid whose pid is another program by now. The caller's lock guarantees
- * that no other start owns them.
+ * Removes leftovers of a killed start, with which PostgreSQL would refuse to start: a server without its keeper,
+ * backends that still use the shared memory, or a postmaster.pid whose pid now belongs to another program. The caller's
+ * lock guarantees that they belong to no other start.
  */
 async function clearLeftovers(data: string): Promise<void> {
   const pidFile = join(data, "postmaster.pid");
@@ -168,7 +168,7 @@ async function clearLeftovers(data: string): Promise<void> {
   rmSync(pidFile, { force: true });
 }
 
-/** The server writes its state to the eighth line of postmaster.pid. */
+/** Returns whether the server is ready. It writes its state to the eighth line of postmaster.pid. */
 function isReady(data: string): boolean {
   try {
     const lines = readFileSync(join(data, "postmaster.pid"), "utf8").split("\n");
@@ -182,7 +182,7 @@ function hasEnded(server: ChildProcess): boolean {
   return server.exitCode !== null || server.signalCode !== null;
 }
 
-/** SIGINT ends sessions and shuts down cleanly; SIGTERM would wait for every client to disconnect. */
+/** Stops the server. SIGINT ends sessions and shuts down cleanly; SIGTERM would wait for every client to disconnect. */
 async function stopServer(server: ChildProcess): Promise<void> {
   for (const name of ["SIGINT", "SIGQUIT", "SIGKILL"] as const) {
     if (hasEnded(server)) return;

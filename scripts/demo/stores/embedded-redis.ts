@@ -1,4 +1,4 @@
-// Runs a Redis-compatible server without persistence: Redis only carries wakes, and due work is found again in
+// Runs a Redis-compatible server without persistence. Redis only carries wakes, and the sweeps find due work in
 // PostgreSQL.
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { createConnection } from "node:net";
@@ -8,7 +8,7 @@ import { processesIn, signal, waitUntil } from "./processes.ts";
 import { startValkeyBridge } from "./valkey-bridge.ts";
 
 export interface RedisOptions {
-  /** Working folder of a native server; the caller has locked it against other starts. */
+  /** Working folder of a native server. The caller has locked it against other starts. */
   folder: string;
   port: number;
   password: string;
@@ -18,7 +18,7 @@ export interface RedisOptions {
 
 const READY_WITHIN_MS = 60_000;
 const STOP_WITHIN_MS = 2_000;
-// Older versions lack commands that we use.
+// The oldest supported major version; earlier ones lack required commands.
 const OLDEST_MAJOR = 7;
 
 export async function startEmbeddedRedis(options: RedisOptions): Promise<RunningStore> {
@@ -45,7 +45,7 @@ async function startNative(
     detached: true,
     stdio: ["pipe", options.log, options.log],
   });
-  // The configuration goes through standard input, because every user can read a password on a command line.
+  // The configuration is sent through standard input, because every user can read a password on a command line.
   server.stdin?.end(
     [
       `port ${options.port}`,
@@ -94,7 +94,7 @@ async function startBridge(options: RedisOptions): Promise<Omit<RunningStore, "u
   };
 }
 
-/** Sends one command; returns one line of the response, or the error. */
+/** Sends one command. Returns one line of the response, or the error. */
 function ask(port: number, command: string[]): Promise<string> {
   return new Promise((resolve) => {
     const socket = createConnection({ host: "127.0.0.1", port });

@@ -1,9 +1,10 @@
-// Every setting of PostgreSQL 15 to 18 that a database, a role or a pooler can set for a session, with a hostile value.
+// Lists every setting of PostgreSQL 15 to 18 that a database, a role or a pooler can set for a session, with a hostile
+// value.
 
 interface Foreign {
-  /** A value that is unlike the default; absent if a session cannot get another one from a database or a role. */
+  /** A value that differs from the default. Absent if a database or a role cannot set another value for a session. */
   readonly hostile?: string;
-  /** Why another value changes nothing that the product reads, writes or promises; absent if each session states it. */
+  /** The reason why another value does not affect the product. Absent if each session sets this setting itself. */
   readonly because?: string;
 }
 
@@ -284,10 +285,13 @@ export const FOREIGN: ReadonlyMap<string, Foreign> = new Map([
   ...HARMLESS,
 ]);
 
-/** The settings that each session states. */
+/** The settings that each session sets itself. */
 export const STATED_NAMES = Object.keys(STATED);
 
-/** Returns the hostile settings that a version knows, without those that would end what the machine itself does. */
+/**
+ * Returns the hostile settings that exist in this version, without those that would stop the server itself from
+ * working.
+ */
 export function hostileSettings(
   known: ReadonlySet<string>,
 ): readonly (readonly [string, string])[] {

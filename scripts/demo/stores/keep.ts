@@ -1,4 +1,4 @@
-// The parent's side of the keeper: starts it and knows the addresses of the stores.
+// The parent's side of the keeper: starts it and provides the URLs of the stores.
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { closeSync, openSync, readFileSync } from "node:fs";
@@ -13,7 +13,7 @@ export interface KeeperOrder {
   redis?: { port: number; password: string };
 }
 
-/** The answer that the keeper writes to its standard output, once. */
+/** The response that the keeper writes once to its standard output. */
 export interface KeeperAnswer {
   databaseUrl?: string | undefined;
   redisUrl?: string | undefined;
@@ -25,7 +25,7 @@ export interface StoresWanted {
   folder: string;
   /** The log of both stores and the keeper. */
   logFile: string;
-  /** Makes the keeper remove the folder with all its content when it ends. */
+  /** Whether the keeper deletes the folder with all its content when it ends. */
   temporary?: boolean;
   postgres?: PostgresWanted | undefined;
   redis?: boolean | undefined;
@@ -33,7 +33,7 @@ export interface StoresWanted {
 
 interface PostgresWanted {
   durable: boolean;
-  /** The folder with the programs of a server version that is not the demo's. */
+  /** The folder with the programs of another server version than the demo's. */
   native?: string | undefined;
   /** Additional settings, as `name=value`. */
   settings?: readonly string[] | undefined;
@@ -44,14 +44,14 @@ export interface Stores {
   readonly pid: number;
   databaseUrl: string | undefined;
   redisUrl: string | undefined;
-  /** Resolves when the keeper has ended, requested or not. */
+  /** Resolves when the keeper has ended, whether requested or not. */
   readonly exited: Promise<void>;
   /** Starts the same stores at the same addresses again, after the keeper ended unexpectedly. */
   restart(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Another process may take a free port before the store binds it. */
+/** Number of tries, because another process may take a free port before the store listens on it. */
 const TRIES = 3;
 
 export async function startStores(wanted: StoresWanted): Promise<Stores> {
@@ -108,7 +108,7 @@ function launch(order: KeeperOrder, logFile: string) {
   });
   closeSync(log);
   const exited = new Promise<void>((resolve) => keeper.once("exit", () => resolve()));
-  // `exited` reports the end of the keeper; write errors after that are ignored.
+  // Write errors after the keeper has ended are ignored, because `exited` reports its end.
   keeper.stdin?.on("error", () => undefined);
   keeper.stdin?.write(`${JSON.stringify(order)}\n`);
   return { process: keeper, exited, answer: readAnswer(keeper, logFile) };
@@ -143,16 +143,18 @@ function isPortTaken(error: unknown): boolean {
   return /address already in use|EADDRINUSE/i.test(String(error));
 }
 
-/** Ports below those that Linux gives to outgoing connections, in shares for this many processes. */
+/**
+ * Ports below the range that Linux uses for outgoing connections. They are divided into shares for this many processes.
+ */
 const FIRST_PORT = 20_000;
 const PORTS_EACH = 199;
 const SHARES = 64;
-/** Two processes with the same share begin at different ports. */
+/** The start is random, so that two processes with the same share begin at different ports. */
 let taken = Math.floor(Math.random() * PORTS_EACH);
 
 /**
- * Returns a port of this process's share that is currently unused. Neither a connection nor another process that asks
- * takes it before the caller's server listens, except for one with the same share in rare cases.
+ * Returns a currently unused port of this process's share. Outgoing connections and other processes do not take it
+ * before the caller's server listens. Only a process with the same share might, in rare cases.
  */
 export async function freePort(): Promise<number> {
   for (let tried = 0; tried < PORTS_EACH; tried++) {

@@ -1,23 +1,23 @@
-// The process that owns the embedded stores. Its standard input is a pipe from its parent. When the pipe closes, on
-// request or because the parent died, even by kill -9, the keeper stops the stores. It is detached, so that Ctrl-C at
-// the terminal does not reach it.
+// The process that owns the embedded stores. Its standard input is a pipe from its parent. When the pipe closes, the
+// keeper stops the stores. This happens on request, or when the parent dies, even by kill -9. The keeper is detached,
+// so that Ctrl-C at the terminal does not reach it.
 import { existsSync, mkdirSync, realpathSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
 import { type RunningStore, startEmbeddedPostgres } from "./embedded-postgres.ts";
 import { startEmbeddedRedis } from "./embedded-redis.ts";
 import type { KeeperAnswer, KeeperOrder } from "./keep.ts";
-import { takeLock } from "./lock.ts";
+import { acquireLock } from "./lock.ts";
 import { processesUsing, signal, waitUntil } from "./processes.ts";
 
-// An earlier keeper whose parent was killed may still be stopping its stores.
+// Time in ms to wait for the lock, because an earlier keeper whose parent was killed may still be stopping its stores.
 const LOCK_WITHIN_MS = 20_000;
 // Standard error is the log file that keep.ts opened.
 const LOG = 2;
 
 let order: KeeperOrder | undefined;
 const running: RunningStore[] = [];
-/** Settles when every started store is up or has failed, so that no store comes up after the stop. */
+/** Settles when every store has started or failed. The stop waits for it, so that no store starts afterwards. */
 let begun: Promise<unknown> = Promise.resolve();
 let stopping: Promise<never> | undefined;
 
@@ -37,9 +37,9 @@ function stopAll(status: number): Promise<never> {
 
 function removeIfTemporary(): void {
   if (order?.temporary !== true) return;
-  // Children of a killed parent may still run.
+  // Child processes of a killed parent may still run.
   for (const pid of processesUsing(order.folder)) signal(pid, "SIGKILL");
-  // Removes both paths: the data may be elsewhere, behind a link in the folder.
+  // Deletes both paths, because the folder may contain a link to data in another place.
   for (const path of [realpathIfThere(join(order.folder, "postgres")), order.folder]) {
     rmSync(path, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 });
   }
@@ -74,7 +74,7 @@ async function keep(): Promise<KeeperAnswer> {
 
 async function lock(path: string): Promise<void> {
   let release: (() => void) | undefined;
-  if (await waitUntil(() => (release ??= takeLock(path)) !== undefined, LOCK_WITHIN_MS)) return;
+  if (await waitUntil(() => (release ??= acquireLock(path)) !== undefined, LOCK_WITHIN_MS)) return;
   throw new Error(`the stores of ${path} belong to another process: stop that one first`);
 }
 
@@ -84,7 +84,7 @@ function makeFolder(parent: string, name: string): string {
   return folder;
 }
 
-/** Reads the order from the first line of standard input; its end means that the parent is gone. */
+/** Reads the order from the first line of standard input. The end of standard input means that the parent has ended. */
 function readOrder(): Promise<KeeperOrder> {
   return new Promise((resolve) => {
     let text = "";

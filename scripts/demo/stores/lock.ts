@@ -1,12 +1,12 @@
-// A lock that the kernel releases when its holder dies for any reason: SQLite's lock on an empty database file. With
-// a pid file one would have to guess whether the pid still belongs to the same program.
+// A lock that the kernel releases when its holder dies for any reason. It is SQLite's lock on an empty database file. A
+// pid file would not be reliable, because the pid may belong to another program later.
 import { Database, SQLiteError } from "bun:sqlite";
 
-// Keeps the databases referenced: a collected one would release its lock.
+// Keeps references to the databases: a garbage-collected one would release its lock.
 const held = new Set<Database>();
 
-/** Takes the lock without waiting and returns its release, or undefined if another process holds it. */
-export function takeLock(path: string): (() => void) | undefined {
+/** Takes the lock without waiting. Returns the function that releases it, or undefined if another process holds it. */
+export function acquireLock(path: string): (() => void) | undefined {
   const database = new Database(path, { create: true });
   try {
     database.run("PRAGMA busy_timeout = 0");

@@ -20,7 +20,7 @@ export interface PgBouncerOptions {
   readonly connectQuery?: string;
 }
 
-/** Starts the PgBouncer of a path before a server, with fewer server connections than clients. */
+/** Starts PgBouncer (`program` is its path) in front of a server, with fewer server connections than clients. */
 export async function runPgBouncer(
   program: string,
   url: string,

@@ -24,22 +24,22 @@ import { fileURLToPath } from "node:url";
 
 import { errorCode } from "./processes.ts";
 
-/** The account that runs the server; undefined means the current one. */
+/** The account that runs the server; undefined for the current account. */
 type Owner = { uid: number; gid: number } | undefined;
 
 export interface PostgresFiles {
   owner: Owner;
   /** The server's major version. */
   major: number;
-  /** Folder of initdb and postgres. */
+  /** The folder that contains initdb and postgres. */
   programs: string;
-  /** The server's own folder: real path, owned by `owner`. */
+  /** The server's own folder: its real path, owned by `owner`. */
   home: string;
 }
 
 /**
- * Creates missing files and folders. `folder` holds the data, or becomes a link to another place if it cannot.
- * `native` is the folder of a server version that is not in our dependencies.
+ * Creates missing files and folders. `folder` contains the data, or becomes a link to another place if it cannot.
+ * `native` is the folder of a server version that is not in the dependencies.
  */
 export function preparePostgresFiles(folder: string, native = packageFiles()): PostgresFiles {
   const owner = process.getuid?.() === 0 ? unprivilegedOwner() : undefined;
@@ -78,8 +78,8 @@ function packageFiles(): string {
 }
 
 /**
- * Whether `owner` can read a file of the folder. A child process tries it, because only the kernel knows all parents,
- * access lists and mounts.
+ * Returns whether `owner` can read a file of the folder. A child process tries it, because only the kernel knows all
+ * parent folders, access lists and mounts.
  */
 function mayReach(owner: Owner, folder: string, file = "."): boolean {
   if (owner === undefined) return true;
@@ -108,8 +108,8 @@ function prepareHome(folder: string, owner: Owner): string {
       `the user nobody, who runs PostgreSQL for root, can no longer reach ${home}: let others pass through its parent folders (chmod o+x)`,
     );
   }
-  // A parent folder, such as /root, may be closed to other users, and we must not open it. The server needs its data
-  // under their full path, so they are stored elsewhere, and a link here points to them.
+  // A parent folder, such as /root, may deny access to other users, and must stay closed. The server must be able to
+  // reach its data by their full path. So the data are stored elsewhere, and a link here points to them.
   const outside = mkdtempSync(join(existsSync("/var/lib") ? "/var/lib" : tmpdir(), "reviewrelay-"));
   chownSync(outside, owner.uid, owner.gid);
   rmdirSync(home);
@@ -146,12 +146,12 @@ function libraryLinks(native: string): { target: string; source: string }[] {
   }[];
   return list.map(({ source, target }) => ({
     target: target.replace(/^native\//, ""),
-    // All links stay within one folder, so the bare name keeps them valid in a copy.
+    // All links stay within one folder, so a link to the bare name is also valid in a copy of the folder.
     source: basename(source),
   }));
 }
 
-/** Copies the programs (60 MB per version) if the clone is read-only or the server's account may not enter it. */
+/** Copies the programs (60 MB per version) if the clone is read-only or the server's account cannot reach it. */
 function copyPrograms(native: string, home: string, owner: Owner): string {
   const copy = join(home, `programs-${versionOf(native)}`);
   if (existsSync(copy)) return copy;
@@ -160,7 +160,7 @@ function copyPrograms(native: string, home: string, owner: Owner): string {
   cpSync(native, partial, { recursive: true, verbatimSymlinks: true });
   linkLibraries(partial);
   if (owner !== undefined) {
-    // A clone made under a strict umask is readable only by its owner.
+    // Files of a clone that was made with a strict umask can be read only by its owner.
     for (const entry of [".", ...readdirSync(partial, { encoding: "utf8", recursive: true })]) {
       lchownSync(join(partial, entry), owner.uid, owner.gid);
     }

@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 import { ROOT } from "../../install/install.ts";
 
-/** The demo's version, which package.json names. */
+/** The version of the demo, which is in package.json. */
 const OWN = 18;
 const VERSIONS: Readonly<Record<number, string>> = {
   15: "15.18.0-beta.17",
@@ -22,7 +22,7 @@ export function postgresMajor(text: string | undefined): number {
   );
 }
 
-/** Returns the folder with the server's programs; undefined for the version in our dependencies. */
+/** Returns the folder with the server's programs; undefined for the version in the dependencies. */
 export function installPostgres(major: number): string | undefined {
   const version = VERSIONS[major];
   if (version === undefined) return undefined;
@@ -32,7 +32,7 @@ export function installPostgres(major: number): string | undefined {
   const native = join(folder, "node_modules", name, "native");
   if (existsSync(native)) return native;
   console.log(`Installing PostgreSQL ${version} ...`);
-  // Installed under a temporary name and renamed, so that an interrupted install is not taken for a complete one.
+  // Installed under a temporary name and renamed, so that an interrupted installation does not look complete.
   const partial = `${folder}.${process.pid}`;
   mkdirSync(partial, { recursive: true });
   const manifest = { private: true, dependencies: { [name]: version } };

@@ -7,12 +7,12 @@ export function isAlive(pid: number): boolean {
     process.kill(pid, 0);
     return !isZombie(pid);
   } catch (error) {
-    // EPERM: the process exists and belongs to another user.
+    // EPERM means that the process exists and belongs to another user.
     return errorCode(error) === "EPERM";
   }
 }
 
-/** Whether the process is dead but not reaped; the first process of a container often reaps none. */
+/** Returns whether the process is dead but not reaped. The first process of a container often does not reap others. */
 function isZombie(pid: number): boolean {
   if (process.platform !== "linux") return false;
   try {
@@ -22,7 +22,7 @@ function isZombie(pid: number): boolean {
   }
 }
 
-/** Sends a signal and ignores that the process has ended. */
+/** Sends a signal. Does nothing if the process has ended. */
 export function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
@@ -31,7 +31,7 @@ export function signal(pid: number, name: NodeJS.Signals): void {
   }
 }
 
-/** Returns the command line with its arguments separated by spaces; empty if the process is gone. */
+/** Returns the command line, with its arguments separated by spaces; empty if the process has ended. */
 export function commandLine(pid: number): string {
   if (process.platform === "linux") {
     try {
@@ -45,7 +45,7 @@ export function commandLine(pid: number): string {
 
 /**
  * Returns the processes whose working directory is `folder`. A store changes into its data folder, so these are its
- * server and that server's children. Returns none on systems without /proc.
+ * server and the server's children. Returns none on systems without /proc.
  */
 export function processesIn(folder: string): number[] {
   return findProcesses((pid) => readlinkSync(`/proc/${pid}/cwd`) === folder);
@@ -74,7 +74,7 @@ function findProcesses(matches: (pid: number) => boolean): number[] {
     });
 }
 
-/** Waits for `condition`; returns false if the time runs out. */
+/** Waits until `condition` returns true. Returns false if it does not within the time. */
 export async function waitUntil(condition: () => boolean, withinMs: number): Promise<boolean> {
   const deadline = performance.now() + withinMs;
   while (!condition()) {

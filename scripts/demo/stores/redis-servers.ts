@@ -15,13 +15,15 @@ export interface RedisServer {
   readonly url: string;
   /** Sends a command; returns null while the server is down. */
   ask(...command: [string, ...string[]]): Promise<unknown>;
-  /** Starts the server again on the same port; it is empty. */
+  /** Starts the server again on the same port, without data. */
   start(): Promise<void>;
   signal(name: NodeJS.Signals): void;
   stop(): Promise<void>;
 }
 
-/** Starts a server on loopback without persistence; `settings` are additional lines of its configuration. */
+/**
+ * Starts a server on the loopback interface without persistence. `settings` are additional lines of its configuration.
+ */
 export async function startRedisServer(
   settings: readonly string[] = [],
   kind: "server" | "sentinel" = "server",
@@ -60,12 +62,12 @@ export interface Sentinels {
   readonly servers: readonly [RedisServer, RedisServer];
   /** Returns the current master according to the Sentinels. */
   master(): Promise<RedisServer>;
-  /** Resolves when each Sentinel knows a replica that could take over, and the other Sentinels. */
+  /** Resolves when each Sentinel knows the other Sentinels, and a replica that could take over. */
   settled(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Starts a master, a replica and three Sentinels with a quorum of two, which fail over after a second of silence. */
+/** Starts a master, a replica and three Sentinels with a quorum of two. They fail over after 1 s without a response. */
 export async function startSentinels(): Promise<Sentinels> {
   const first = await startRedisServer();
   const second = await startRedisServer([`replicaof 127.0.0.1 ${first.port}`]);
@@ -101,7 +103,7 @@ export async function startSentinels(): Promise<Sentinels> {
   return sentinels;
 }
 
-/** Whether a Sentinel knows a replica that could take over, and the two other Sentinels. */
+/** Returns whether a Sentinel knows the two other Sentinels, and a replica that could take over. */
 export async function isSentinelSettled(one: Pick<RedisServer, "ask">): Promise<boolean> {
   const text = JSON.stringify(await one.ask("SENTINEL", "REPLICAS", "main"));
   const isReady = text.includes('"slave"') && text.includes('"master-link-status","ok"');
@@ -112,7 +114,7 @@ export async function isSentinelSettled(one: Pick<RedisServer, "ask">): Promise<
   );
 }
 
-/** Returns a field of the master as a Sentinel reports it. */
+/** Returns a field of the master, as a Sentinel reports it. */
 async function field(
   sentinel: Pick<RedisServer, "ask">,
   name: string,
@@ -122,7 +124,7 @@ async function field(
   return fields[fields.indexOf(name) + 1];
 }
 
-/** Starts three masters that share the slots. */
+/** Starts a cluster of three masters that share the slots. */
 export async function startCluster(): Promise<{ url: string; stop(): Promise<void> }> {
   const nodes = await Promise.all([1, 2, 3].map(() => startRedisServer(["cluster-enabled yes"])));
   const last = 16_383;
@@ -145,7 +147,7 @@ export async function startCluster(): Promise<{ url: string; stop(): Promise<voi
   };
 }
 
-/** Sends a command to a server or a Sentinel; returns null while it is down. */
+/** Sends a command to a server or a Sentinel. Returns null while it is down. */
 export async function askRedis(
   at: { readonly port: number; readonly host?: string },
   ...[name, ...rest]: [string, ...string[]]

@@ -1,6 +1,6 @@
 /**
- * Makes a schema that shadows tables, functions and operators of the product and of PostgreSQL, for a search path that has
- * it first, and an access method for tables that no one expects.
+ * Creates a schema with tables, functions and operators that hide those of the product and of PostgreSQL if the search
+ * path begins with it. Also creates an unexpected access method for tables.
  */
 export const SHADOWS = `
   drop schema if exists shadows cascade;

@@ -1,16 +1,17 @@
-// What the databases of a test run stand on, besides PostgreSQL's defaults: hostile defaults, or a pooler.
+// Conditions under which the databases of a test run exist, in addition to PostgreSQL's defaults: hostile defaults, or
+// a pooler.
 import { connect } from "../../../db/client.ts";
 import { settingsOfRole } from "../../../db/session-settings.ts";
 import { hostileSettings } from "./foreign-settings.ts";
 import { SHADOWS } from "./shadows.ts";
 import { runPgBouncer } from "./pgbouncer.ts";
 
-/** The connections of PgBouncer to each database; a test file may hold that many transactions open. */
+/** Number of PgBouncer's connections to each database. A test file may keep that many transactions open. */
 const POOL_SIZE = 40;
 
 /**
- * The hostile defaults that a whole run leaves out, because they end sessions of the tests' own tools, or change what these
- * tools print. `foreign-settings.test.ts` has them.
+ * Hostile defaults that a whole test run does not use, because they end sessions of the tests' own tools or change the
+ * output of these tools. `foreign-settings.test.ts` covers them.
  */
 const OF_OWN_TOOLS: ReadonlySet<string> = new Set([
   "client_min_messages",
@@ -23,7 +24,10 @@ const OF_OWN_TOOLS: ReadonlySet<string> = new Set([
   "transaction_timeout",
 ]);
 
-/** Gives every database of a server the defaults of another program, and the template the schema that its search path has first. */
+/**
+ * Sets hostile defaults for every database of a server, and creates in the template the schema with which its search
+ * path begins.
+ */
 export async function setDefaults(
   serverUrl: string,
   template: string,
@@ -49,7 +53,10 @@ export async function setDefaults(
   }
 }
 
-/** Starts a pooler in transaction mode before a server. Its sessions have the settings that `migrate` gives to their role. */
+/**
+ * Starts a pooler in transaction mode in front of a server. Its sessions have the settings that `migrate` stores in
+ * their role.
+ */
 export async function startPooler(serverUrl: string, pooler: string | undefined) {
   if (!pooler) return undefined;
   if (pooler !== "pgbouncer") throw new Error("TEST_POOLER is `pgbouncer` or unset.");

@@ -21,7 +21,7 @@ interface TestStores {
   kind: string;
   databaseUrl: string;
   redisUrl: string;
-  /** The folder for files of the tests; it is removed after stop(), even if the runner is killed. */
+  /** The folder for files of the tests. It is deleted after stop(), even if the runner is killed. */
   folder: string;
   stop(): Promise<void>;
 }
@@ -37,11 +37,14 @@ const TEST_SETTINGS = [
   "fsync=off",
   "full_page_writes=off",
   "max_connections=300",
-  // Tells tests in which order transactions were committed.
+  // Lets tests read in which order transactions were committed.
   "track_commit_timestamp=on",
 ];
 const PROBE_MS = 3_000;
-/** A file system in memory, and the bytes that must be free there. A run with 4 workers takes less than half of them. */
+/**
+ * A file system in memory, and the number of bytes that must be free in it. A run with 4 workers needs less than half
+ * of them.
+ */
 const MEMORY = "/dev/shm";
 const MEMORY_BYTES = 4 * 1024 ** 3;
 const CONTAINER_START_MS = 60_000;
@@ -91,15 +94,18 @@ async function makeTemplate(databaseUrl: string, name: string): Promise<void> {
   await migrate(url.href);
 }
 
-/** Makes the signing keys that all databases of a run share, because the pair of a database takes 0.3 s of a core. */
+/**
+ * Generates the signing keys that all databases of a run share. Otherwise the two keys of each database would take 0.3
+ * s of CPU time.
+ */
 async function makeSigningKeys(): Promise<unknown[]> {
-  const { generateSigningKey } = await import("../../../src/auth/key-ring.ts");
-  // Each test API seals them with its own master key.
+  const { generateSigningKey } = await import("../../../src/auth/keys/key-ring.ts");
+  // Each test API seals the keys with its own master key.
   const open = { seal: (text: string) => text };
   return [await generateSigningKey(open), await generateSigningKey(open)];
 }
 
-/** Drops the template and its clones, whose names begin with the template's name. */
+/** Drops the template and its clones. Their names begin with the template's name. */
 async function dropDatabases(databaseUrl: string, template: string): Promise<void> {
   await withAdmin(databaseUrl, async (sql) => {
     const rows: { datname: string }[] =
@@ -125,12 +131,12 @@ async function startTestStores(given: Given): Promise<TestStores> {
   const databaseUrl = given.databaseUrl ?? containers?.databaseUrl;
   const redisUrl = given.redisUrl ?? containers?.redisUrl;
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "reviewrelay-test-")));
-  // Root's PostgreSQL runs as another user and must pass through this folder.
+  // If this process runs as root, PostgreSQL runs as another user, which must be able to pass through this folder.
   chmodSync(folder, 0o711);
   const data = join(folder, "postgres");
   const linked = databaseUrl === undefined ? linkToMemory(data) : data;
   try {
-    // The keeper runs even if it starts no store, because it removes the folder when this process dies.
+    // The keeper runs even if it starts no store, because it deletes the folder when this process dies.
     const embedded = await startStores({
       folder,
       temporary: true,
@@ -162,8 +168,8 @@ async function startTestStores(given: Given): Promise<TestStores> {
 }
 
 /**
- * Puts the future folder of PostgreSQL into memory, where a clone of the template takes a tenth of the time, if there is
- * room. Returns the real folder.
+ * Makes the future folder of PostgreSQL a link to memory if there is enough room. There, cloning the template takes a
+ * tenth of the time. Returns the real folder.
  */
 function linkToMemory(folder: string): string {
   if (!existsSync(MEMORY)) return folder;
@@ -171,7 +177,7 @@ function linkToMemory(folder: string): string {
   const mount = readFileSync("/proc/mounts", "utf8")
     .split("\n")
     .find((line) => line.split(" ")[1] === MEMORY);
-  // The programs of PostgreSQL may be copied beside its data.
+  // The file system must allow execution, because the programs of PostgreSQL may be copied beside its data.
   if (bavail * bsize < MEMORY_BYTES || mount === undefined || mount.includes("noexec"))
     return folder;
   const data = mkdtempSync(join(MEMORY, "reviewrelay-test-"));
@@ -191,8 +197,8 @@ type Containers = {
 };
 
 /**
- * Starts missing stores in containers. Prints a reason and returns undefined if containers do not work here: no
- * engine, no permission, no image.
+ * Starts missing stores in containers. Prints the reason and returns undefined if containers cannot be used: there is
+ * no engine, no permission or no image.
  */
 async function startContainers(given: Given): Promise<Containers | undefined> {
   if (given.databaseUrl !== undefined && given.redisUrl !== undefined) return undefined;
@@ -206,10 +212,10 @@ async function startContainers(given: Given): Promise<Containers | undefined> {
     const password = crypto.randomUUID();
     const postgres = new GenericContainer(`postgres:${given.major}-alpine`)
       .withEnvironment({ POSTGRES_PASSWORD: password })
-      // The image declares a volume; since version 18 it is the folder above the data.
+      // The image declares a volume. Since version 18 the volume is the folder above the data.
       .withTmpFs({ [`/var/lib/postgresql${given.major < 18 ? "/data" : ""}`]: "rw" })
       .withCommand(["postgres", ...TEST_SETTINGS.flatMap((setting) => ["-c", setting])])
-      // The image starts the server once for initialisation, and then again.
+      // The image starts the server once for its initialisation, and then again.
       .withWaitStrategy(Wait.forLogMessage(/ready to accept connections/, 2))
       .withExposedPorts(5432);
     const redis = new GenericContainer("valkey/valkey:9-alpine")

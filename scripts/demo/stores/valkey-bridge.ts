@@ -1,6 +1,6 @@
-// Runs Valkey compiled to WebAssembly, with its sockets served by Bun.listen. The bridge of the package fails under
-// Bun (node:wasi there has no initialize()) and steps only once per event; this one steps the engine until it has
-// nothing left to do.
+// Runs Valkey, compiled to WebAssembly, with its sockets served by Bun.listen. The bridge of the package fails under
+// Bun, whose node:wasi has no initialize(), and it steps the engine only once per event. This bridge steps the engine
+// until it has no work left.
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { WASI } from "node:wasi";
@@ -12,7 +12,8 @@ export interface ValkeyServer {
   stop(): void;
 }
 
-// How often expiry and the time limits of blocked clients advance while no client sends anything.
+// Interval in ms at which the engine's clock advances while no client sends anything: for expiry, and for the time
+// limits of blocked clients.
 const TICK_MS = 10;
 
 interface Engine {
@@ -30,9 +31,11 @@ export function startValkeyBridge(options: {
   let stepping = false;
   let stopped = false;
 
-  /** Steps until no descriptor fires: the engine writes the responses of one step at the start of the next. */
+  /**
+   * Steps the engine until no descriptor fires, because it writes the responses of one step at the start of the next.
+   */
   function step(): void {
-    // A socket may call back in the middle of a write; the running loop handles that change.
+    // A socket may call back during a write. The running loop then handles that event.
     if (stepping || stopped) return;
     stepping = true;
     try {
@@ -46,7 +49,7 @@ export function startValkeyBridge(options: {
   }
 
   const engine = instantiate(sockets.host());
-  // The number appears only in the log, but the engine refuses to start with 0.
+  // The engine refuses to start with port 0. The number is only used in its log.
   engine.rk_boot(options.port || 6379);
 
   const listener = Bun.listen<Client>({
@@ -91,16 +94,16 @@ function instantiate(host: HostFunctions): Engine {
   const imports = {
     wasi_snapshot_preview1: { ...wasi.wasiImport, fd_write: note, proc_exit: exit },
     host,
-    // The tag that setjmp and longjmp of the WebAssembly build throw, for Lua's error handling.
+    // The tag that setjmp and longjmp of the WebAssembly build throw, which handle errors in Lua.
     env: { __c_longjmp: new Tag({ parameters: ["i32"] }) },
   } as unknown as ConstructorParameters<typeof WebAssembly.Instance>[1];
   const instance = new WebAssembly.Instance(new WebAssembly.Module(readFileSync(path)), imports);
   const engine = instance.exports as unknown as Engine;
-  // Bun's node:wasi has no initialize(), so the memory is handed over and the constructors run explicitly.
+  // Bun's node:wasi has no initialize(), so the memory is set and the constructors are called explicitly.
   (wasi as unknown as { setMemory(memory: WebAssembly.Memory): void }).setMemory(engine.memory);
 
-  // The engine writes only its log, whose banner would clutter the screen. The last words are kept for the error
-  // message if it ends.
+  // The engine writes only its log, whose banner is not shown. Its last lines are kept for the error message in case it
+  // ends.
   let lastWords = "";
   function note(_descriptor: number, vectors: number, count: number, written: number): number {
     const memory = new DataView(engine.memory.buffer);
@@ -115,7 +118,7 @@ function instantiate(host: HostFunctions): Engine {
     memory.setUint32(written, total, true);
     return 0;
   }
-  /** Ends only the engine: node:wasi would exit the whole process. */
+  /** Ends only the engine; the function of node:wasi would end the whole process. */
   function exit(status: number): never {
     throw new Error(`Valkey ended with status ${status}: ${lastWords.trim()}`);
   }

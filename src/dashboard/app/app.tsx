@@ -5,7 +5,7 @@ import { areasOf } from "./areas.ts";
 import { SignIn } from "./pages/sign-in/sign-in.tsx";
 import { Welcome } from "./pages/sign-in/welcome.tsx";
 import type { Session } from "./session/identity.ts";
-import { HOME, takeInvitation, takeRecipientCode } from "./session/links.ts";
+import { HOME, consumeInvitation, consumeRecipientCode } from "./session/links.ts";
 import { useSessionState } from "./session/session.tsx";
 import { page } from "./shell/page.tsx";
 
@@ -19,8 +19,8 @@ const SignedIn = page(() => import("./signed-in.tsx"));
 export function App() {
   const { session } = useSessionState();
   usePagePreload(session);
-  const [invitation, setInvitation] = useState(takeInvitation);
-  const [recipientCode, setRecipientCode] = useState(takeRecipientCode);
+  const [invitation, setInvitation] = useState(consumeInvitation);
+  const [recipientCode, setRecipientCode] = useState(consumeRecipientCode);
   if (recipientCode !== undefined)
     return <AlertRecipient code={recipientCode} onDone={() => setRecipientCode(undefined)} />;
   if (invitation !== undefined)

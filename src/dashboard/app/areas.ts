@@ -6,7 +6,7 @@ const PARTNERS: readonly Role[] = ["partner_owner", "partner_admin"];
 const ACCOUNTS: readonly Role[] = ["account_owner", "account_user", "location_user"];
 const OPERATORS: readonly Role[] = ["super_admin"];
 
-/** Builds an area that has a page at its own path, and possibly more below it. */
+/** Builds an area that has a page at its own path, and possibly further pages below this path. */
 const area = (
   path: string,
   { pages, ...named }: Omit<Area, "path" | "pages"> & Partial<Pick<Area, "pages">>,
@@ -117,8 +117,8 @@ const AREAS: readonly Area[] = [
 ];
 
 /**
- * Returns the areas that the user's role may open. During impersonation (`origin` is set), areas that the API
- * serves to the person alone are left out, such as API Keys.
+ * Returns the areas that the user's role may open. During impersonation (`origin` is set), areas that only the
+ * impersonated user in person may open are left out, such as API Keys.
  */
 export function areasOf({ user, origin }: Session): readonly Area[] {
   return AREAS.filter(

@@ -5,17 +5,17 @@ import { createRoot } from "react-dom/client";
 
 import "./main.css";
 import { App } from "./app.tsx";
-import { followNewLinks, takePortalLink } from "./session/links.ts";
+import { followNewLinks, consumePortalLink } from "./session/links.ts";
 import { SessionProvider } from "./session/session.tsx";
 import { queryClient } from "./session/query-client.ts";
 import { BrandTheme, styleNonce } from "./shell/theme.tsx";
 
 const root = document.getElementById("root");
-if (root === null) throw new Error("The page has no #root.");
-// Mantine locks scrolling behind a dialog with a style element. The content security policy accepts a style
-// element only with the nonce.
+if (root === null) throw new Error("index.html has no element #root.");
+// Passes on the nonce of the page, because Mantine locks scrolling behind a dialog with a style element. The content
+// security policy accepts a style element only with the nonce.
 setNonce(styleNonce());
-const portal = takePortalLink();
+const portal = consumePortalLink();
 const shown = createRoot(root);
 if (portal === undefined)
   shown.render(

@@ -1,21 +1,26 @@
+import { Button, Text } from "@mantine/core";
+import { useDisclosure, useHotkeys } from "@mantine/hooks";
 import { Notifications } from "@mantine/notifications";
-import { useEffect } from "react";
+import { useEffect, lazy, Suspense } from "react";
 import { Redirect, Route, Router, Switch } from "wouter";
 
 import { areasOf } from "./areas.ts";
-import { page, PageBoundary } from "./shell/page.tsx";
-import { Search } from "./search/search.tsx";
 import { useSession, useSessionState } from "./session/session.tsx";
 import { ActingBanner } from "./shell/acting.tsx";
+import { page, PageBoundary, type Area } from "./shell/page.tsx";
 import { Shell } from "./shell/shell.tsx";
 import { Dialog } from "./ui/dialog.tsx";
+import { Icon } from "./ui/icon.tsx";
 import { notify } from "./ui/notify.ts";
 import { NotFound } from "./ui/states.tsx";
 
-/** Proof that a request waits for. A separate chunk, because few requests demand one. */
+/** Form for the proof that a request waits for. It is a separate script chunk, because few requests demand a proof. */
 const StepUp = page(() => import("./factors/step-up.tsx"));
 
-/** Renders all pages that need a signed-in user. A separate chunk, so that the sign-in page does not load this code. */
+/**
+ * Renders all pages that need a signed-in user. It is a separate chunk, so that the sign-in page does not load this
+ * code.
+ */
 export function Page() {
   const areas = areasOf(useSession());
   // Removes notifications at sign-out, so that the next user does not see them.
@@ -68,5 +73,37 @@ function StepUpDialog() {
     >
       {asked && <StepUp asked={asked} />}
     </Dialog>
+  );
+}
+
+const Palette = lazy(() =>
+  import("./search/palette.tsx").then(({ Palette: one }) => ({ default: one })),
+);
+
+/** Search button in the header of every page. Ctrl-K and Cmd-K open the search dialog, too. */
+function Search({ areas }: { readonly areas: readonly Area[] }) {
+  const [opened, { open, close }] = useDisclosure();
+  useHotkeys([["mod+K", open]], []);
+  return (
+    <>
+      <Button
+        variant="default"
+        size="xs"
+        className="search-button"
+        aria-keyshortcuts="Control+K Meta+K"
+        leftSection={<Icon name="search" size={16} />}
+        onClick={open}
+      >
+        <span className="unseen-on-phones">Search</span>
+        <Text span size="xs" c="dimmed" ml={6} visibleFrom="sm" aria-hidden>
+          Ctrl K
+        </Text>
+      </Button>
+      {opened && (
+        <Suspense>
+          <Palette areas={areas} onClose={close} />
+        </Suspense>
+      )}
+    </>
   );
 }

@@ -9,11 +9,11 @@ const config = await client.discovery(
   process.env.CLIENT_ID,
   undefined,
   client.ClientSecretBasic(process.env.CLIENT_SECRET),
-  // The second line is for a server on your own machine: leave it out.
+  // `allowInsecureRequests` is only for a server on your own machine; omit `execute` in production.
   { algorithm: "oauth2", execute: ROOT.startsWith("http:") ? [client.allowInsecureRequests] : [] },
 );
 
-// Send the browser there, and keep both with its session.
+// Send the browser to this URL, and store the verifier and the state in the user's session.
 const pkceCodeVerifier = client.randomPKCECodeVerifier();
 const expectedState = client.randomState();
 const url = client.buildAuthorizationUrl(config, {
@@ -25,7 +25,7 @@ const url = client.buildAuthorizationUrl(config, {
 });
 console.log(url.href);
 
-// The address that it came back to; the library checks state and iss.
+// Read the URL to which the browser was redirected. The library checks state and iss.
 const lines = createInterface({ input: process.stdin });
 const answer = await lines.question("");
 lines.close();

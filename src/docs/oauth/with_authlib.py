@@ -14,12 +14,12 @@ session = OAuth2Session(
     code_challenge_method="S256",
 )
 
-# Send the browser there, and keep both with its session.
+# Send the browser to this URL, and store the verifier and the state in the user's session.
 verifier = generate_token(48)
 url, state = session.create_authorization_url(f"{ROOT}/oauth/authorize", code_verifier=verifier)
 print(url, flush=True)
 
-# The address that it came back to.
+# Read the URL to which the browser was redirected.
 answer = input()
 if parse_qs(urlsplit(answer).query).get("iss") != [ROOT]:
     raise SystemExit("The answer is another server's.")

@@ -14,11 +14,11 @@ session = OAuth2Session(
     pkce="S256",
 )
 
-# Send the browser there. The session has made the state and the verifier: keep it.
+# Send the browser to this URL. The OAuth session has created state and verifier: store it in the user's session.
 url, _ = session.authorization_url(f"{ROOT}/oauth/authorize")
 print(url, flush=True)
 
-# The address that it came back to.
+# Read the URL to which the browser was redirected.
 answer = input()
 if parse_qs(urlsplit(answer).query).get("iss") != [ROOT]:
     raise SystemExit("The answer is another server's.")

@@ -25,11 +25,11 @@ func main() {
 		Endpoint:     oauth2.Endpoint{AuthURL: root + "/oauth/authorize", TokenURL: root + "/oauth/token"},
 	}
 
-	// Send the browser there, and keep both with its session.
+	// Send the browser to this URL, and store the state and the verifier in the user's session.
 	state, verifier := oauth2.GenerateVerifier(), oauth2.GenerateVerifier()
 	fmt.Println(config.AuthCodeURL(state, oauth2.S256ChallengeOption(verifier)))
 
-	// The address that it came back to.
+	// Read the URL to which the browser was redirected.
 	var line string
 	fmt.Scanln(&line)
 	answer, err := url.Parse(line)
@@ -41,7 +41,7 @@ func main() {
 	first, err := config.Exchange(ctx, query.Get("code"), oauth2.VerifierOption(verifier))
 	check(err)
 
-	// A source refreshes by itself when the access token is about to expire; this one has none yet.
+	// A token source refreshes when the access token is about to expire. This source starts without an access token.
 	source := config.TokenSource(ctx, &oauth2.Token{RefreshToken: first.RefreshToken})
 	token, err := source.Token()
 	check(err)
@@ -52,7 +52,7 @@ func main() {
 	check(json.NewDecoder(response.Body).Decode(&me))
 	fmt.Println(me.User.Email)
 
-	// The package does not revoke.
+	// The package has no function to revoke a token.
 	form := url.Values{"token": {token.RefreshToken}, "client_id": {config.ClientID}, "client_secret": {config.ClientSecret}}
 	_, err = http.PostForm(root+"/oauth/revoke", form)
 	check(err)

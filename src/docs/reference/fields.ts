@@ -1,4 +1,4 @@
-import { at, fieldsOf, listOf, nameOf, schemasIn, type Schema } from "./operations.ts";
+import { at, nameOf, propertiesOf, schemasIn, schemasOf, type Schema } from "./operations.ts";
 
 /** The schemas of the document by name. */
 export type Schemas = Schema;
@@ -18,7 +18,9 @@ export function escape(text: string): string {
   return text.replaceAll(/[&<>"]/g, (one) => marks[one] ?? one);
 }
 
-/** Renders the fields of an object, one row for each. Fields of objects inside it have a path, such as `review.rate`. */
+/**
+ * Renders the fields of an object as a list. The names of fields of nested objects are paths, such as `review.rate`.
+ */
 export function fieldRows(schema: Schema, schemas: Schemas): string {
   const rows = rowsOf(schema, schemas, "");
   return rows.length === 0 ? "" : `<dl>${rows.join("")}</dl>`;
@@ -30,7 +32,6 @@ export interface ShownField {
   readonly isRequired: boolean;
 }
 
-/** Renders one field. */
 export function fieldRow({ name, schema, isRequired }: ShownField, schemas: Schemas): string {
   const { default: preset } = schema;
   const description = schema["description"] ?? at(schemas, nameOf(schema))["description"];
@@ -42,7 +43,7 @@ export function fieldRow({ name, schema, isRequired }: ShownField, schemas: Sche
   return `<dt><code>${escape(name)}</code> <span>${facts.join(", ")}</span></dt><dd>${about.join(" ")}</dd>`;
 }
 
-/** Lists the objects that have a section of their own, and all objects inside them. */
+/** Returns the names of the objects in a value that have a section of their own, including nested objects. */
 export function objectsIn(value: unknown, schemas: Schemas): string[] {
   return [...schemasIn(value, schemas)].filter((name) => isObject(at(schemas, name), schemas));
 }
@@ -57,10 +58,10 @@ export function typeOf(schema: Schema, schemas: Schemas): string {
   }
   if (schema["const"] !== undefined) return code(schema["const"]);
   if (Array.isArray(schema["enum"])) return schema["enum"].map(code).join(" | ");
-  const choices = [...listOf(schema["oneOf"]), ...listOf(schema["anyOf"])];
-  if (choices.length > 0) return choices.map((one) => typeOf(Object(one), schemas)).join(" | ");
-  const [only] = listOf(schema["allOf"]);
-  if (only !== undefined) return typeOf(Object(only), schemas);
+  const choices = [...schemasOf(schema["oneOf"]), ...schemasOf(schema["anyOf"])];
+  if (choices.length > 0) return choices.map((one) => typeOf(one, schemas)).join(" | ");
+  const [only] = schemasOf(schema["allOf"]);
+  if (only !== undefined) return typeOf(only, schemas);
   const types = Array.isArray(schema["type"]) ? schema["type"] : [schema["type"] ?? "any value"];
   const items = at(schema, "items");
   const words = types.map((type) => {
@@ -73,7 +74,7 @@ export function typeOf(schema: Schema, schemas: Schemas): string {
 const code = (value: unknown): string =>
   `<code>${escape(typeof value === "string" ? value : JSON.stringify(value))}</code>`;
 
-/** Returns the limits of a value in words. */
+/** Returns the limits of a value as texts. */
 function limitsOf(schema: Schema): string[] {
   const range = (least: string, most: string, unit: string) => {
     const [from, to] = [schema[least], schema[most]].map((one) =>
@@ -90,20 +91,23 @@ function limitsOf(schema: Schema): string[] {
   ];
 }
 
-/** Whether a schema describes fields. Such schemas have a section; texts and numbers are described in place. */
+/**
+ * Returns whether a schema describes an object with fields. Such schemas have a section; other types are described in
+ * place.
+ */
 function isObject(schema: Schema, schemas: Schemas): boolean {
   const name = nameOf(schema);
   if (name !== "") return isObject(at(schemas, name), schemas);
   if (schema["properties"] !== undefined || schema["allOf"] !== undefined) return true;
-  const choices = [...listOf(schema["oneOf"]), ...listOf(schema["anyOf"])];
-  return choices.some((one) => isObject(Object(one), schemas));
+  const choices = [...schemasOf(schema["oneOf"]), ...schemasOf(schema["anyOf"])];
+  return choices.some((one) => isObject(one, schemas));
 }
 
 function rowsOf(schema: Schema, schemas: Schemas, path: string): string[] {
   const name = nameOf(schema);
   if (name !== "" && path === "") return rowsOf(at(schemas, name), schemas, path);
-  const parts = listOf(schema["allOf"]).flatMap((one) => rowsOf(Object(one), schemas, path));
-  const own = fieldsOf(schema).flatMap((one) => {
+  const parts = schemasOf(schema["allOf"]).flatMap((one) => rowsOf(one, schemas, path));
+  const own = propertiesOf(schema).flatMap((one) => {
     const shown = `${path}${one.name}`;
     const [inner, mark] = innerOf(one.schema);
     const rows = [fieldRow({ ...one, name: shown }, schemas)];
@@ -112,11 +116,11 @@ function rowsOf(schema: Schema, schemas: Schemas, path: string): string[] {
   return [...parts, ...own];
 }
 
-/** Returns the object inside a field that has no section, with the mark of a list. */
+/** Returns the object inside a field that has no section. The second value is `[]` if the field is a list. */
 function innerOf(schema: Schema): [Schema | undefined, string] {
   if (schema["properties"] !== undefined) return [schema, ""];
   const items = at(schema, "items");
   if (items["properties"] !== undefined) return [items, "[]"];
-  const [one] = listOf(schema["anyOf"]).map(Object);
+  const [one] = schemasOf(schema["anyOf"]);
   return [one?.["properties"] === undefined ? undefined : one, ""];
 }

@@ -1,5 +1,7 @@
+import { type Fields, fieldsOf } from "../../lib/fields.ts";
+
 /** A part of a JSON Schema. */
-export type Schema = Readonly<Record<string, unknown>>;
+export type Schema = Fields;
 
 export interface Field {
   readonly name: string;
@@ -7,7 +9,7 @@ export interface Field {
   readonly isRequired: boolean;
 }
 
-/** An operation of the API, as the reference shows it and as a method of a client has it. */
+/** An operation of the API, for the reference and for the methods of the client packages. */
 export interface Operation {
   readonly name: string;
   readonly tag: string;
@@ -21,23 +23,26 @@ export interface Operation {
   readonly inPath: readonly string[];
   readonly inQuery: readonly Field[];
   readonly body?: Body;
-  /** Whether it accepts an `Idempotency-Key`. */
+  /** Whether the operation accepts an `Idempotency-Key`. */
   readonly isKeyed: boolean;
   /** Scopes of a token; undefined for an operation without a bearer token. */
   readonly scopes: readonly string[] | undefined;
-  /** Whether it may ask for a proof of the second factor. */
+  /** Whether the operation may demand a proof of a second factor. */
   readonly asksForProof: boolean;
-  /** Whether the packages have it: operations of partners and accounts, without streams, exports and aliases. */
+  /**
+   * Whether the client packages contain the operation. They contain the operations of partners and accounts, without
+   * streams, exports and aliases.
+   */
   readonly isPackaged: boolean;
   readonly responses: readonly Answer[];
-  /** The schema of the response; undefined without one. */
+  /** The schema of the response; undefined if it has none. */
   readonly answer: Schema | undefined;
-  /** The schema of the rows, if the response is a page of a list. */
+  /** The schema of the rows; undefined unless the response is a page of a list. */
   readonly row: Schema | undefined;
 }
 
 interface Parameter extends Field {
-  /** `path`, `query` or `header`. */
+  /** The location: `path`, `query` or `header`. */
   readonly place: string;
   readonly example: unknown;
 }
@@ -52,18 +57,18 @@ interface Body {
 export interface Answer {
   readonly status: string;
   readonly description: string;
-  /** Whether only the checks of all requests give it, such as a 401. */
+  /** Whether the response comes only from checks that every operation has, such as a 401. */
   readonly isOfChecks: boolean;
-  /** The content type; undefined without content. */
+  /** The content type; undefined for a response without content. */
   readonly type: string | undefined;
   readonly schema: Schema;
   readonly example: unknown;
 }
 
-/** The part of the OpenAPI document that the packages have. */
+/** The part of the OpenAPI document that the client packages contain. */
 export interface PartnerApi {
   readonly operations: readonly Operation[];
-  /** Schemas by name: those of the operations, of events, and those that they refer to. */
+  /** Schemas by name: those of the operations and events, and all schemas that they reference. */
   readonly schemas: ReadonlyMap<string, Schema>;
 }
 
@@ -84,11 +89,11 @@ export function readPartnerApi(document: Schema): PartnerApi {
   const schemas = Object.entries(all).filter(([name]) => names.has(name));
   return {
     operations,
-    schemas: new Map(schemas.map(([name, schema]) => [name, Object(schema)])),
+    schemas: new Map(schemas.map(([name, schema]) => [name, fieldsOf(schema)])),
   };
 }
 
-/** Returns the names of all schemas to which the value refers, directly or through other schemas. */
+/** Returns the names of all schemas that the value references, directly or through other schemas. */
 export function schemasIn(value: unknown, all: Schema, names = new Set<string>()): Set<string> {
   const name = nameOf(value);
   if (name !== "" && !names.has(name)) {
@@ -99,15 +104,15 @@ export function schemasIn(value: unknown, all: Schema, names = new Set<string>()
   return names;
 }
 
-/** Reads all operations of the OpenAPI document. PATCH aliases of another operation are left out. */
+/** Reads all operations of the OpenAPI document, except PATCH aliases of another operation. */
 export function readOperations(document: Schema): Operation[] {
   const found = (one: unknown): Schema => {
     const [, kind = "", name = ""] = /^#\/components\/(\w+)\/(.+)$/.exec(refOf(one)) ?? [];
-    return kind === "" ? Object(one) : at(document, "components", kind, name);
+    return kind === "" ? fieldsOf(one) : at(document, "components", kind, name);
   };
   return Object.entries(at(document, "paths")).flatMap(([path, item]) =>
-    Object.entries(Object(item))
-      .map(([method, one]) => readOperation(path, method.toUpperCase(), Object(one), found))
+    Object.entries(fieldsOf(item))
+      .map(([method, one]) => readOperation(path, method.toUpperCase(), fieldsOf(one), found))
       .filter(({ name }) => !name.endsWith("ByPatch")),
   );
 }
@@ -120,7 +125,7 @@ function readOperation(path: string, method: string, operation: Schema, found: F
   const parameters = listOf(operation["parameters"]).map(found).map(readParameter);
   const inPlace = (place: string) => parameters.filter((one) => one.place === place);
   const request = found(operation["requestBody"]);
-  const body = readContent(request);
+  const body = readBodyContent(request);
   const responses = Object.entries(at(operation, "responses")).map(([status, one]) =>
     readAnswer(status, one, found),
   );
@@ -160,57 +165,66 @@ function readParameter(one: Schema): Parameter {
   };
 }
 
-function readContent(one: Schema) {
+function readBodyContent(one: Schema) {
   const [entry] = Object.entries(at(one, "content"));
-  const content: Schema = Object(entry?.[1]);
+  const content = fieldsOf(entry?.[1]);
   return { type: entry?.[0], schema: at(content, "schema"), example: content["example"] };
 }
 
 function readAnswer(status: string, one: unknown, found: Find): Answer {
   const answer = found(one);
   const description = String(answer["description"]);
-  return { status, description, isOfChecks: /^\d/.test(nameOf(one)), ...readContent(answer) };
+  return { status, description, isOfChecks: /^\d/.test(nameOf(one)), ...readBodyContent(answer) };
 }
 
-/** Returns the scopes of a bearer token. Without its own requirement, an operation has the document's: `*`. */
+/**
+ * Returns the scopes of a bearer token. An operation without a requirement of its own has that of the document: `*`.
+ */
 function scopesOf(security: unknown): string[] | undefined {
   if (security === undefined) return ["*"];
-  const bearer = listOf(security).find((one) => Object.hasOwn(Object(one), "bearer"));
-  return bearer === undefined ? undefined : listOf(Object(bearer)["bearer"]).map(String);
+  const bearer = schemasOf(security).find((one) => Object.hasOwn(one, "bearer"));
+  return bearer && listOf(bearer["bearer"]).map(String);
 }
 
 /** Returns the schema of the rows of a page, which extends `Page`. */
 function rowOf({ allOf }: Schema): Schema | undefined {
-  const [base, own] = listOf(allOf);
-  if (!refOf(base).endsWith("/Page")) return undefined;
-  return Object(at(Object(own), "properties", "data")["items"]);
+  const [base, own = {}] = schemasOf(allOf);
+  return refOf(base).endsWith("/Page") ? at(own, "properties", "data", "items") : undefined;
 }
 
 /** Lists the fields of an object's schema. */
-export function fieldsOf(schema: Schema): Field[] {
+export function propertiesOf(schema: Schema): Field[] {
   const required = listOf(schema["required"]);
   return Object.entries(at(schema, "properties")).map(([name, one]) => ({
     name,
-    schema: Object(one),
+    schema: fieldsOf(one),
     isRequired: required.includes(name),
   }));
 }
 
-/** Returns the name of the component that the schema refers to, or an empty text. */
+/** Returns the name of the component that the schema references; empty if it is not a reference. */
 export const nameOf = (schema: unknown): string => refOf(schema).split("/").at(-1) ?? "";
 
-/** Returns the schema's description in one line that ends with a full stop, or an empty text. */
+/** Returns the schema's description as one line that ends with a full stop; empty if there is none. */
 export function aboutOf(schema: Schema): string {
   const { description } = schema;
   return typeof description === "string" ? description.replaceAll(/\s+/g, " ").trim() : "";
 }
 
-export function listOf(value: unknown): readonly unknown[] {
+function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-export function at(value: Schema, ...keys: readonly string[]): Schema {
-  return keys.reduce<Schema>((one, key) => Object(one[key] ?? {}), value);
+/** Lists the objects in a list, such as the members of `anyOf`. */
+export function schemasOf(value: unknown): readonly Schema[] {
+  return listOf(value).map(fieldsOf);
 }
 
-const refOf = (value: unknown): string => String(Object(value)["$ref"] ?? "");
+export function at(value: Schema, ...keys: readonly string[]): Schema {
+  return keys.reduce<Schema>((one, key) => fieldsOf(one[key]), value);
+}
+
+function refOf(value: unknown): string {
+  const { $ref: ref } = fieldsOf(value);
+  return typeof ref === "string" ? ref : "";
+}

@@ -1,49 +1,56 @@
 import { TAGS } from "../../http/openapi/description.ts";
-import { exampleOf } from "../../http/openapi/examples.ts";
+import { exampleOf, isSchema } from "../../http/openapi/examples.ts";
+import { fieldsOf } from "../../lib/fields.ts";
 import { escape, fieldRow, fieldRows, inline, objectsIn, typeOf } from "./fields.ts";
 import {
   type Answer,
   at,
-  listOf,
   nameOf,
   type Operation,
   readOperations,
   type Schema,
+  schemasOf,
 } from "./operations.ts";
 import { LANGUAGES, samplesOf } from "./samples.ts";
 
-/** A page of the reference: the first one, or the operations of a tag. */
+/** A page of the reference: the first page, or the page with the operations of a tag. */
 export interface ReferencePage {
   readonly title: string;
   readonly path: string;
-  /** Renders the content, when it is first asked for. */
+  /** Renders the content. It is called at the first request of the page. */
   readonly html: () => string;
-  /** Operations by group, for the navigation and the search; the only group of a short page has no title. */
+  /** Operations by group, for the navigation and the search. A short page has only one group, without a title. */
   readonly groups: ReadonlyMap<string, readonly Operation[]>;
 }
 
-/** Path of the first page; the page of a tag is below it. */
+/** Path of the first page. The pages of tags are below it. */
 export const REFERENCE = "/docs/reference";
 
 const pathOf = (tag: string): string => `${REFERENCE}/${tag.toLowerCase().replaceAll(" ", "-")}`;
 
-/** Paths of all pages. They are known before the document is made. */
+/** Paths of all pages. They do not depend on the document, which is built later. */
 export const REFERENCE_PATHS: readonly string[] = [
   REFERENCE,
   ...TAGS.map(({ name }) => pathOf(name)),
 ];
 
-/** A page with more operations than this groups them by the resource in their path. */
-const UNGROUPED = 30;
+/**
+ * Maximum number of operations on a page without groups. A page with more operations groups them by the resource in
+ * their path.
+ */
+const MAX_UNGROUPED = 30;
 
-/** Renders the reference: a page for each tag of the OpenAPI document, behind one with the rules of all operations. */
+/**
+ * Renders the reference: a first page with the rules of all operations, then a page for each tag of the OpenAPI
+ * document.
+ */
 export function referencePages(document: Schema): ReferencePage[] {
   const byTag = Map.groupBy(readOperations(document), ({ tag }) => tag);
-  const tags = listOf(document["tags"]).map((one) => ({
-    name: String(Object(one)["name"]),
-    description: String(Object(one)["description"]),
+  const tags = schemasOf(document["tags"]).map((one) => ({
+    name: String(one["name"]),
+    description: String(one["description"]),
   }));
-  const [server] = listOf(document["servers"]).map((one) => String(Object(one)["url"]));
+  const [server] = schemasOf(document["servers"]).map((one) => String(one["url"]));
   const context = { schemas: at(document, "components", "schemas"), server: server ?? "" };
   const pages = tags.map(({ name, description }) => {
     const groups = groupsOf(byTag.get(name) ?? []);
@@ -55,11 +62,11 @@ export function referencePages(document: Schema): ReferencePage[] {
 }
 
 function groupsOf(operations: readonly Operation[]): Map<string, Operation[]> {
-  if (operations.length <= UNGROUPED) return new Map([["", [...operations]]]);
+  if (operations.length <= MAX_UNGROUPED) return new Map([["", [...operations]]]);
   return Map.groupBy(operations, ({ path }) => titleOf(path.split("/")[4] ?? ""));
 }
 
-/** Makes a title of a part of a path, such as “SSO connections” of `sso-connections`. */
+/** Converts a segment of a path to a title: `sso-connections` becomes “SSO connections”. */
 function titleOf(part: string): string {
   const words = part.replaceAll("-", " ").replace("oauth", "OAuth").replace("sso", "SSO");
   return `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
@@ -101,13 +108,13 @@ ${sections.join("\n")}
 ${details.length === 0 ? "" : `<h2 id="objects">Objects${anchor("objects")}</h2>\n<div class="objects">${details.join("\n")}</div>`}`;
 }
 
-/** Returns the schemas of the fields of a body, because the body itself is shown in place. */
+/** Resolves the reference of a body's schema: the objects in its fields get sections, but not the body itself. */
 function fieldSchemas(schema: Schema | undefined, schemas: Schema): unknown {
   const name = nameOf(schema);
   return name === "" ? schema : at(schemas, name);
 }
 
-/** Renders the choice of a language, which CSS applies to every sample of the page. */
+/** Renders the selection of a language. CSS applies it to every sample of the page. */
 function languages(): string {
   const choices = LANGUAGES.map(({ id, label }, place) => {
     const checked = place === 0 ? " checked" : "";
@@ -154,9 +161,9 @@ function described({ description }: Schema): string {
 }
 
 function objectBody(schema: Schema, schemas: Schema): string {
-  const choices = [...listOf(schema["oneOf"]), ...listOf(schema["anyOf"])];
+  const choices = [...schemasOf(schema["oneOf"]), ...schemasOf(schema["anyOf"])];
   if (choices.length === 0) return fieldRows(schema, schemas);
-  return `<p>One of: ${choices.map((one) => typeOf(Object(one), schemas)).join(", ")}.</p>`;
+  return `<p>One of: ${choices.map((one) => typeOf(one, schemas)).join(", ")}.</p>`;
 }
 
 function codeBlock(language: string, text: string): string {
@@ -168,9 +175,9 @@ function exampleIn(
   name: string,
   schemas: Schema,
 ): unknown {
-  if (content.example !== undefined) return content.example;
-  const all: Parameters<typeof exampleOf>[1]["schemas"] = Object(schemas);
-  return exampleOf(Object(content.schema), { name, ...(all && { schemas: all }) });
+  const { schema, example } = content;
+  const isMade = example === undefined && isSchema(schema) && isSchema(schemas);
+  return isMade ? exampleOf(schema, { name, schemas }) : example;
 }
 
 function accessOf({ scopes, asksForProof }: Operation): string {
@@ -215,7 +222,7 @@ function returned(answer: Answer, { row }: Operation, schemas: Schema): string {
   return `<p class="part">Response ${answer.status}</p><p>${what}</p>`;
 }
 
-/** Lists the errors of this operation; those of all requests are on the first page. */
+/** Renders the errors of this operation; errors of all requests are on the first page. */
 function errorsOf({ responses }: Operation): string {
   const own = responses.filter(
     (one) => !isSuccess(one) && !one.isOfChecks && one.status !== "default",
@@ -254,11 +261,11 @@ function firstPage(
     .map((one) => `<li>${inline(one)}</li>`)
     .join("")}</ul>
 <h2 id="authentication">Authentication${anchor("authentication")}</h2>
-${definitions(Object.entries(schemes).map(([name, one]) => [name, Object(one)["description"]]))}
+${definitions(Object.entries(schemes).map(([name, one]) => [name, fieldsOf(one)["description"]]))}
 <h2 id="scopes">Scopes${anchor("scopes")}</h2>
 ${definitions(Object.entries(scopes))}
 <h2 id="errors">Errors of all operations${anchor("errors")}</h2>
-${definitions(checks.map(([status, one]) => [status, Object(one)["description"]]))}
+${definitions(checks.map(([status, one]) => [status, fieldsOf(one)["description"]]))}
 <div class="operations">${lists.join("\n")}</div>`;
 }
 

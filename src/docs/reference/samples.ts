@@ -1,6 +1,7 @@
+import { fieldsOf } from "../../lib/fields.ts";
 import type { Operation } from "./operations.ts";
 
-/** The languages of samples, in the order in which the reference offers them. */
+/** The languages of samples, in the order of the selection. */
 export const LANGUAGES = [
   { id: "shell", label: "cURL" },
   { id: "typescript", label: "TypeScript" },
@@ -11,12 +12,12 @@ export const LANGUAGES = [
 
 export type Language = (typeof LANGUAGES)[number]["id"];
 
-/** A request with example values, as every language sends it. */
+/** A request with example values, from which the sample in every language is built. */
 interface Call {
   readonly operation: Operation;
   readonly server: string;
   readonly url: string;
-  /** Headers; the value of one with `env` ends with that environment variable. */
+  /** The headers. If `env` is set, the value ends with that environment variable. */
   readonly headers: readonly {
     readonly name: string;
     readonly value: string;
@@ -24,13 +25,13 @@ interface Call {
   }[];
   /** The body as text. */
   readonly body: string | undefined;
-  /** The arguments of the package's method: those of the path, then the body or the query. */
+  /** The arguments of the package's method: those in the path, then the body or the query. */
   readonly args: readonly unknown[];
 }
 
 /**
- * Writes a program in every language that sends the operation with example values and prints the response. TypeScript
- * and Python use the package where it has the operation.
+ * Returns a program in every language that sends the operation with example values and prints the response. TypeScript
+ * and Python use the client package if it contains the operation.
  */
 export function samplesOf(
   operation: Operation,
@@ -61,9 +62,11 @@ function callOf(operation: Operation, example: unknown, server: string): Call {
   );
   const fields = Object.fromEntries(query.map((one) => [one.name, one.example]));
   const isForm = body !== undefined && body.type !== "application/json";
-  const text = isForm
-    ? new URLSearchParams(Object(example)).toString()
-    : JSON.stringify(example, null, 2);
+  const form = Object.entries(fieldsOf(example)).map(([name, value]): [string, string] => [
+    name,
+    String(value),
+  ]);
+  const text = isForm ? new URLSearchParams(form).toString() : JSON.stringify(example, null, 2);
   const signed = operation.name === "reportProviderEvents";
   return {
     operation,
@@ -222,13 +225,13 @@ function go({ operation, url, headers, body }: Call): string {
   ].join("\n");
 }
 
-/** Chooses the lines that print the response: the rows of a list, one value, or nothing. */
+/** Returns the code that prints the response: `rows` for a list, `value` for a single value, otherwise `nothing`. */
 function printed({ row, answer }: Operation, rows: string, value: string, nothing: string): string {
   if (row !== undefined) return rows;
   return answer === undefined ? nothing : value;
 }
 
-/** Writes a JSON value as Python does. */
+/** Formats a JSON value as a Python literal. */
 function pythonLiteral(value: unknown, indent = ""): string {
   if (value === null || value === undefined) return "None";
   if (typeof value === "boolean") return value ? "True" : "False";

@@ -11,7 +11,7 @@ import java.util.regex.Pattern;
 
 public final class Receive {
     private static final String SECRET = System.getenv("WEBHOOK_SECRET");
-    private static final Set<String> HANDLED = ConcurrentHashMap.newKeySet(); // keep these in a table of yours
+    private static final Set<String> HANDLED = ConcurrentHashMap.newKeySet(); // store these in a database table
 
     static int answer(Headers headers, byte[] body) throws Exception {
         if (!Verify.isSigned(SECRET, body, headers.getFirst("X-SVC-Signature"))
@@ -22,11 +22,11 @@ public final class Receive {
             if (age.abs().toMinutes() >= 5) return 401;
         }
         if (!HANDLED.add(field(body, "event_id"))) return 200;
-        System.out.println(field(body, "event") + " " + field(body, "event_id")); // put it into a queue of yours
+        System.out.println(field(body, "event") + " " + field(body, "event_id")); // put the event into your queue
         return 204;
     }
 
-    /** A text at the top of the body; use the JSON library that you have. */
+    /** Reads a text field at the top level of the body; use your JSON library instead. */
     static String field(byte[] body, String name) {
         var text = new String(body, StandardCharsets.UTF_8);
         var found = Pattern.compile("\"" + name + "\":\"([^\"]*)\"").matcher(text);

@@ -6,7 +6,7 @@ import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
 
 public final class Verify {
-    /** {@code body} is what arrived, byte for byte; {@code signature} is the header X-SVC-Signature, or null. */
+    /** {@code body} is the body exactly as received; {@code signature} is the header X-SVC-Signature, or null. */
     public static boolean isSigned(String secret, byte[] body, String signature)
             throws GeneralSecurityException {
         Mac mac = Mac.getInstance("HmacSHA256");

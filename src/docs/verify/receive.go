@@ -14,7 +14,7 @@ import (
 
 var (
 	secret  = os.Getenv("WEBHOOK_SECRET")
-	handled sync.Map // keep these in a table of yours
+	handled sync.Map // store these in a database table
 )
 
 func answer(headers http.Header, body []byte) int {
@@ -36,7 +36,7 @@ func answer(headers http.Header, body []byte) int {
 	if _, known := handled.LoadOrStore(event.EventID, true); known {
 		return http.StatusOK
 	}
-	fmt.Println(event.Event, event.EventID) // put it into a queue of yours
+	fmt.Println(event.Event, event.EventID) // put the event into your queue
 	return http.StatusNoContent
 }
 

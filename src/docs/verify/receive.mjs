@@ -5,7 +5,7 @@ import { isSigned } from "./verify.mjs";
 
 const secret = process.env.WEBHOOK_SECRET;
 if (!secret) throw new Error("Set WEBHOOK_SECRET to the subscription's secret.");
-const handled = new Set(); // keep these in a table of yours
+const handled = new Set(); // store these in a database table
 
 createServer(async (request, response) => {
   const chunks = [];
@@ -19,7 +19,7 @@ function answer(headers, body) {
   const event = JSON.parse(body);
   if (Math.abs(Date.now() - Date.parse(event.delivered_at)) > 300_000) return 401;
   if (handled.has(event.event_id)) return 200;
-  console.log(event.event, event.event_id); // put it into a queue of yours
+  console.log(event.event, event.event_id); // put the event into your queue
   handled.add(event.event_id);
   return 204;
 }

@@ -14,13 +14,13 @@ function answer(string $secret, string $body): int
     if (isset($event['delivered_at']) && abs(time() - strtotime($event['delivered_at'])) > 300) {
         return 401;
     }
-    // Keep these in a table of yours: a file that is there already has been handled.
+    // Store these in a database table. Here a file marks an event as handled.
     $mark = @fopen(sys_get_temp_dir() . '/handled-' . $event['event_id'], 'x');
     if ($mark === false) {
         return 200;
     }
     fclose($mark);
-    error_log("{$event['event']} {$event['event_id']}"); // put it into a queue of yours
+    error_log("{$event['event']} {$event['event_id']}"); // put the event into your queue
     return 204;
 }
 

@@ -10,7 +10,7 @@ from verify import is_signed
 SECRET = os.environ.get("WEBHOOK_SECRET")
 if not SECRET:
     sys.exit("Set WEBHOOK_SECRET to the subscription's secret.")
-handled = set()  # keep these in a table of yours
+handled = set()  # store these in a database table
 
 
 def answer(headers, body: bytes) -> int:
@@ -24,7 +24,7 @@ def answer(headers, body: bytes) -> int:
             return 401
     if event["event_id"] in handled:
         return 200
-    print(event["event"], event["event_id"], flush=True)  # put it into a queue of yours
+    print(event["event"], event["event_id"], flush=True)  # put the event into your queue
     handled.add(event["event_id"])
     return 204
 

@@ -5,7 +5,7 @@ require_relative "verify"
 
 SECRET = ENV.fetch("WEBHOOK_SECRET", "")
 abort "Set WEBHOOK_SECRET to the subscription's secret." if SECRET.empty?
-HANDLED = {} # keep these in a table of yours
+HANDLED = {} # store these in a database table
 
 def answer(env, body)
   signatures = env.values_at("HTTP_X_SVC_SIGNATURE", "HTTP_X_SVC_SIGNATURE_PREVIOUS")
@@ -14,7 +14,7 @@ def answer(env, body)
   sent = event["delivered_at"]
   return 401 if sent && (Time.now - Time.iso8601(sent)).abs > 300
   return 200 if HANDLED.key?(event["event_id"])
-  puts "#{event["event"]} #{event["event_id"]}" # put it into a queue of yours
+  puts "#{event["event"]} #{event["event_id"]}" # put the event into your queue
   HANDLED[event["event_id"]] = true
   204
 end

@@ -6,8 +6,8 @@ import (
 	"encoding/hex"
 )
 
-// IsSigned reports whether body, byte for byte as it arrived, was signed with secret; signature is the header
-// X-SVC-Signature, empty if there is none.
+// IsSigned reports whether body, exactly as received, was signed with secret; signature is the header X-SVC-Signature,
+// empty if there is none.
 func IsSigned(secret string, body []byte, signature string) bool {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write(body)

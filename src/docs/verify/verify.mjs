@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 
-/** `body` is what arrived, byte for byte; `signature` is the header X-SVC-Signature, or undefined. */
+/** `body` is the body exactly as received; `signature` is the header X-SVC-Signature, or undefined. */
 export function isSigned(secret, body, signature) {
   const expected = `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`;
   const [given, wanted] = [Buffer.from(signature ?? ""), Buffer.from(expected)];

@@ -1,6 +1,6 @@
 <?php
 
-/** $body is what arrived, byte for byte (php://input); $signature is the header X-SVC-Signature, or null. */
+/** $body is the body exactly as received (php://input); $signature is the header X-SVC-Signature, or null. */
 function is_signed(string $secret, string $body, ?string $signature): bool
 {
     $expected = 'sha256=' . hash_hmac('sha256', $body, $secret);

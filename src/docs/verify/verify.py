@@ -4,7 +4,7 @@ import sys
 
 
 def is_signed(secret: str, body: bytes, signature: str | None) -> bool:
-    """`body` is what arrived, byte for byte; `signature` is the header X-SVC-Signature, or None."""
+    """`body` is the body exactly as received; `signature` is the header X-SVC-Signature, or None."""
     digest = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
     return hmac.compare_digest(f"sha256={digest}".encode(), (signature or "").encode())
 

@@ -1,6 +1,6 @@
 require "openssl"
 
-# body is what arrived, byte for byte; signature is the header X-SVC-Signature, or nil.
+# body is the body exactly as received; signature is the header X-SVC-Signature, or nil.
 def signed?(secret, body, signature)
   expected = "sha256=" + OpenSSL::HMAC.hexdigest("SHA256", secret, body)
   given = signature.to_s

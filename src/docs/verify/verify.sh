@@ -1,5 +1,5 @@
 #!/bin/sh
 # verify.sh <secret> <signature> < body
-# Good for a look at one delivery; a shell does not compare in constant time, and shows the secret to `ps`.
+# For a manual check of one delivery only: a shell does not compare in constant time, and `ps` shows the secret.
 expected="sha256=$(openssl dgst -sha256 -hmac "$1" | sed 's/^.* //')"
 [ "$expected" = "$2" ]

@@ -1,6 +1,9 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 
-/** Checks a signature. `body` is the raw bytes as received; `signature` is the header X-SVC-Signature, or undefined. */
+/**
+ * Checks a signature. `body` contains the raw bytes as received; `signature` is the header X-SVC-Signature, or
+ * undefined.
+ */
 export function isSigned(
   secret: string,
   body: Uint8Array | string,

@@ -1,27 +1,27 @@
 import { toOpenAPISchema } from "@elysiajs/openapi";
 import type { AnyElysia } from "elysia";
 
-import { toYaml } from "../../lib/yaml.ts";
+import { toYaml } from "../../lib/bun.ts";
 import { servedFiles } from "../files.ts";
 import { SCOPES } from "../principal.ts";
 import { completeExamples } from "./examples.ts";
 import { completeOperation, errorResponse, type RouteHooks } from "./operation.ts";
 import { PROBLEM, SECOND_FACTOR_PROBLEM, VALIDATION_PROBLEM } from "./problems.ts";
-import type { Components, Json, JsonObject } from "./schemas.ts";
+import { type Components, type Json, type JsonObject, objectIn } from "./schemas.ts";
 
-/** Function that describes webhook requests for the OpenAPI document. The domain that sends webhooks provides it. */
+/** Function that describes webhook requests for the OpenAPI document. `src/webhooks` provides it. */
 export type DescribeWebhooks = (components: Components) => JsonObject;
 
 interface DescriptionOptions {
   readonly serverRoot: string;
-  /** Paths at which a GET changes something. */
+  /** Paths where a GET request changes data. */
   readonly getHasEffect: ReadonlySet<string>;
   readonly describeWebhooks: DescribeWebhooks;
 }
 
 /**
- * Returns a function that makes the OpenAPI 3.1 document from the routes of `app` at its first call and keeps it, so that
- * it has the routes that are added until then.
+ * Returns a function that builds the OpenAPI 3.1 document from the routes of `app` at its first call and caches it. So
+ * the document also contains routes that are added to `app` before the first call.
  */
 export function apiDocument(app: AnyElysia, given: DescriptionOptions): () => JsonObject {
   let made: JsonObject | undefined;
@@ -29,8 +29,8 @@ export function apiDocument(app: AnyElysia, given: DescriptionOptions): () => Js
 }
 
 /**
- * Serves `/openapi.json` and `.yaml`. They are kept as bytes. Serialising 250 KB for each anonymous request would delay
- * all other requests.
+ * Serves `/openapi.json` and `/openapi.yaml`. They are stored as bytes, because serialising 250 KB for each anonymous
+ * request would delay all other requests.
  */
 export function apiDescription(describe: () => JsonObject) {
   return servedFiles([
@@ -42,7 +42,7 @@ export function apiDescription(describe: () => JsonObject) {
         tags: ["Documents"],
         operationId: "getOpenapiJson",
         summary: "Get this document",
-        description: "`info.version` counts its changes.",
+        description: "`info.version` is incremented with every change.",
         responses: {
           "200": {
             description: "The document.",
@@ -76,9 +76,9 @@ export function apiDescription(describe: () => JsonObject) {
 }
 
 /**
- * Makes the OpenAPI document with @elysiajs/openapi and adds the parts that the plugin does not create: errors of the
- * checks, headers of responses, examples, operation ids, and references to schemas with a title, so that each such
- * schema occurs once.
+ * Builds the OpenAPI document with @elysiajs/openapi and adds the parts that the plugin does not create: errors of the
+ * checks, headers of responses, examples, operation ids, and references to schemas with a title. Each such schema then
+ * occurs only once.
  */
 function describeApi(
   app: AnyElysia,
@@ -103,7 +103,7 @@ function describeApi(
   const made = toOpenAPISchema(app, { methods: ["all", "head", "options"], staticFile: false });
   const paths: Record<string, JsonObject> = {};
   for (const [path, item] of Object.entries(made.paths))
-    for (const [method, operation] of Object.entries(Object(item))) {
+    for (const [method, operation] of Object.entries(item ?? {})) {
       const hasEffect = method !== "get" || effects.has(path);
       const route = { path, method, hasEffect, hooks: hooks.get(`${method} ${path}`) ?? {}, names };
       const completed = completeOperation(asJson(operation), route, components);
@@ -134,7 +134,7 @@ function describeApi(
   });
 }
 
-/** Indexes the declarations of routes by method and path, such as `get /path/{id}`. */
+/** Indexes the declarations of routes by method and path, for example `get /path/{id}`. */
 function hooksByOperation(app: AnyElysia): Map<string, RouteHooks> {
   return new Map(
     app.routes.map(({ method, path, hooks }) => [
@@ -144,7 +144,7 @@ function hooksByOperation(app: AnyElysia): Map<string, RouteHooks> {
   );
 }
 
-/** Returns the path of a route as the document has it, such as `/path/{id}` for `/path/:id`. */
+/** Converts the path of a route to the form of OpenAPI: `/path/:id` becomes `/path/{id}`. */
 const described = (path: string) => path.replaceAll(/:(\w+)/g, "{$1}");
 
 /** The default security requirement of the OpenAPI document, which applies to most operations. */
@@ -162,14 +162,14 @@ function asJson(value: unknown): JsonObject {
 }
 
 function tagsOf(operation: Json | undefined): string[] {
-  const tags: unknown = Reflect.get(Object(operation), "tags");
+  const { tags } = objectIn(operation);
   return Array.isArray(tags) ? tags.filter((one) => typeof one === "string") : [];
 }
 
-const MEANINGS: Readonly<Record<(typeof SCOPES)[number], string>> = {
-  "*": "Everything that the user may do.",
+const SCOPE_MEANINGS: Readonly<Record<(typeof SCOPES)[number], string>> = {
+  "*": "Full access of the user.",
   "reviews:read": "Read reviews.",
-  "reviews:write": "Answer, flag, assign and note reviews.",
+  "reviews:write": "Respond to, flag, assign and annotate reviews.",
   "webhooks:read": "Read subscriptions and deliveries.",
   "webhooks:write": "Create, change, test and delete subscriptions; redeliver events.",
   "clients:write": "Manage OAuth clients.",
@@ -178,7 +178,7 @@ const MEANINGS: Readonly<Record<(typeof SCOPES)[number], string>> = {
 
 /** Declares the security schemes of the OpenAPI document, and the meaning of each scope. */
 function securitySchemes(serverRoot: string): JsonObject {
-  const scopes = Object.fromEntries(SCOPES.map((scope) => [scope, MEANINGS[scope]]));
+  const scopes = Object.fromEntries(SCOPES.map((scope) => [scope, SCOPE_MEANINGS[scope]]));
   const tokenUrl = `${serverRoot}/oauth/token`;
   const flow = { tokenUrl, refreshUrl: tokenUrl, scopes };
   return {
@@ -221,15 +221,17 @@ function inlineSingleUses(document: JsonObject): JsonObject {
   const counts = new Map<string, number>();
   for (const [, ref = ""] of JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g))
     counts.set(ref, (counts.get(ref) ?? 0) + 1);
-  const components = Object(document["components"]);
+  const components = objectIn(document["components"]);
   const usedOnce = new Map<Json, Json>();
-  for (const kind of ["responses", "parameters", "requestBodies"])
-    for (const [name, one] of Object.entries<Json>(components[kind])) {
+  for (const kind of ["responses", "parameters", "requestBodies"]) {
+    const ones = objectIn(components[kind]);
+    for (const [name, one] of Object.entries(ones)) {
       const ref = `#/components/${kind}/${name}`;
       if (counts.get(ref) !== 1) continue;
       usedOnce.set(ref, one);
-      Reflect.deleteProperty(components[kind], name);
+      Reflect.deleteProperty(ones, name);
     }
+  }
   const inlined = (value: Json): Json => {
     if (typeof value !== "object" || value === null) return value;
     if (Array.isArray(value)) return value.map(inlined);
@@ -245,13 +247,13 @@ function objectOf(value: JsonObject, change: (one: Json) => Json): JsonObject {
 /** The version of the description, incremented with every change of it; see docs/openapi-changelog.md. */
 const VERSION = "1.7.0";
 
-const INTRODUCTION = `Every error has the shape of \`Problem\`; programs read \`code\`. A 422 names every invalid field at once.
-Instants are ISO 8601 with offset and milliseconds. A list returns \`data\` and \`next_cursor\`; send the latter as \`cursor\` to get the next page, and no \`cursor\` to get the first.
-The rate limit is 600 requests a minute per user or, without a token, 1,200 per address (300 where passwords and codes are checked); tokens of services are exempt. Every counted response has \`RateLimit-*\` headers with the rest of the limit.
-Every response has an \`X-Request-Id\`. It repeats that of the request if that has up to 128 letters, digits, \`.\`, \`_\` and \`-\`.
-An operation without a body still rejects one that is too long (413), of another type (415) or not JSON (400).
+const INTRODUCTION = `Every error has the shape of \`Problem\`; programs read \`code\`. A 422 lists all invalid fields.
+Instants are ISO 8601 with offset and milliseconds. A list returns \`data\` and \`next_cursor\`; send \`next_cursor\` as \`cursor\` to get the next page. Without \`cursor\` you get the first page.
+The rate limit is 600 requests a minute per user or, without a token, 1,200 per address (300 where passwords and codes are checked); tokens of services are exempt. Every counted response has \`RateLimit-*\` headers with the remaining requests.
+Every response has an \`X-Request-Id\`. It equals the \`X-Request-Id\` of the request if that has up to 128 letters, digits, \`.\`, \`_\` and \`-\`.
+An operation without a body still rejects a body that is too long (413), of another type (415) or not JSON (400).
 Any operation may return 500 \`internal_error\`: the server failed, and a retry may succeed.
-A path or a header longer than about 16,000 bytes, or more than 150 headers, gets 431 without a body, another version than HTTP/1.0 and 1.1 gets 505, and the connection closes.
+A path or a header longer than about 16,000 bytes, or more than 150 headers, gets 431 without a body. An HTTP version other than 1.0 and 1.1 gets 505. The connection then closes.
 A token needs the scopes that an operation lists; \`*\` covers all.`;
 
 const header = (description: string, type = "string"): JsonObject => ({
@@ -283,7 +285,7 @@ export const TAGS = [
   { name: "Administration", description: "Operations of the platform's super-admins." },
   { name: "Platform", description: "Operations of the platform's own services." },
   { name: "Review sites", description: "Events reported by the pullers of review sites." },
-  { name: "OAuth clients", description: "Clients that sign users in." },
+  { name: "OAuth clients", description: "OAuth clients that sign users in." },
   { name: "Sign-in", description: "Signing in and out, tokens, passwords." },
   { name: "OAuth", description: "OAuth 2.0 endpoints (RFC 6749, 7009 and 7662)." },
   { name: "Documents", description: "Public documents at the root of the server." },

@@ -1,9 +1,9 @@
-import type { Components, Json } from "./schemas.ts";
+import { type Components, type Json, objectIn } from "./schemas.ts";
 
 type Schema = { readonly [key: string]: Json };
 
 /** Example values of fields by name. Examples of all other fields are derived from their schemas. */
-const BY_NAME: Readonly<Record<string, Json>> = {
+const NAMED_EXAMPLES: Readonly<Record<string, Json>> = {
   id: "01JWNB9PR0ZV8X2D3F4G5H6J7K",
   subscriptionId: "01JWNB9PR0ZV8X2D3F4G5H6J7K",
   subscription_id: "01JWNB9PR0ZV8X2D3F4G5H6J7K",
@@ -103,7 +103,7 @@ const BY_NAME: Readonly<Record<string, Json>> = {
   user_id: 31,
   value: "review_received",
   request_body: '{"event":"review_received","event_id":"01JWNB9PR0ZV8X2D3F4G5H6J00"}',
-  // The parameters of lists and of sign-ins.
+  // Parameters of lists and of sign-ins.
   limit: 50,
   cursor: "NDI",
   q: "late",
@@ -126,11 +126,11 @@ const PATTERNS: readonly (readonly [pattern: string, example: string])[] = [
   ["^[0-7][0-9A-HJKMNP-TV-Z]{25}$", "01JWNB9PR0ZV8X2D3F4G5H6J7K"],
 ];
 
-/** Returns an example of a path parameter. The one of `/partners/{id}` is the id of the example partner. */
+/** Returns an example of a path parameter. The example for `/partners/{id}` is the id of the example partner. */
 export function exampleInPath(path: string, name: string): string {
   const [, collection = ""] = new RegExp(`/([a-z-]+)/\\{${name}\\}`).exec(path) ?? [];
   const one = collection.replace(/ies$/, "y").replace(/s$/, "").replaceAll("-", "_");
-  const known = (name === "id" ? BY_NAME[`${one}_id`] : undefined) ?? BY_NAME[name];
+  const known = (name === "id" ? NAMED_EXAMPLES[`${one}_id`] : undefined) ?? NAMED_EXAMPLES[name];
   if (typeof known !== "string" && typeof known !== "number")
     throw new Error(`The path parameter ${name} has no example.`);
   return `${known}`;
@@ -139,8 +139,8 @@ export function exampleInPath(path: string, name: string): string {
 type Schemas = Components["schemas"];
 
 /**
- * Gives every component schema one example. A schema declares it with `examples`, or it is composed of the examples
- * of its fields. If the declared example of an object lacks a required field, all other fields are added to it.
+ * Gives every component schema one example. It is the schema's own `examples`, or is composed of the examples of its
+ * fields. If the declared example of an object lacks a required field, all other fields are added to it.
  */
 export function completeExamples({ schemas }: Components): void {
   for (const [title, schema] of Object.entries(schemas))
@@ -152,13 +152,13 @@ interface Context {
   /** The name of the field or component. */
   readonly name: string;
   readonly schemas?: Schemas;
-  /** Examples of fields by name that precede those of their schemas. */
+  /** Examples of fields, by name; they take precedence over the examples of their schemas. */
   readonly given?: Schema | undefined;
 }
 
 /**
- * Returns an example that matches the schema: the declared one, or one composed of the examples of the fields. Throws
- * for a text without an example, so that no example has a meaningless value.
+ * Returns an example that matches the schema: the declared one, or one composed of the examples of its fields. Throws
+ * for a text without an example, because a generated value would be meaningless.
  */
 export function exampleOf(schema: Schema, context: Context): Json {
   const { $ref } = schema;
@@ -173,14 +173,17 @@ export function exampleOf(schema: Schema, context: Context): Json {
   return isComplete(schema, declared) ? given : compose(schema, { ...context, given });
 }
 
-/** Returns whether an example has every required field. A schema that consists of others is taken as incomplete. */
+/**
+ * Returns whether an example contains every required field. The example of a schema with `allOf` counts as incomplete.
+ */
 function isComplete(schema: Schema, example: Schema): boolean {
-  const required: readonly string[] = Object(schema["required"] ?? []);
-  return !("allOf" in schema) && required.every((name) => Object.hasOwn(example, name));
+  const required = Array.isArray(schema["required"]) ? schema["required"] : [];
+  const has = (name: Json) => typeof name === "string" && Object.hasOwn(example, name);
+  return !("allOf" in schema) && required.every(has);
 }
 
 function compose(schema: Schema, context: Context): Json {
-  const known = BY_NAME[context.name];
+  const known = NAMED_EXAMPLES[context.name];
   if (known !== undefined && fits(schema, known)) return known;
   // Null is the most plausible example of a nullable text: an active subscription, for example, was never disabled.
   if (typesOf(schema).includes("null") && typesOf(schema).includes("string")) return null;
@@ -207,7 +210,7 @@ function composeType(schema: Schema, context: Context): Json {
 }
 
 function composeObject(schema: Schema, { schemas = {}, given = {} }: Context): Json {
-  const properties = Object.entries(Object(schema["properties"] ?? {}));
+  const properties = Object.entries(objectIn(schema["properties"]));
   // A body whose fields are all optional describes a change. Its example has two fields.
   const isChange = schema["additionalProperties"] === false && schema["required"] === undefined;
   return Object.fromEntries(
@@ -215,7 +218,7 @@ function composeObject(schema: Schema, { schemas = {}, given = {} }: Context): J
       .slice(0, isChange ? 2 : undefined)
       .map(([name, one]) => [
         name,
-        given[name] === undefined ? exampleOf(Object(one), { name, schemas }) : given[name],
+        given[name] === undefined ? exampleOf(objectIn(one), { name, schemas }) : given[name],
       ]),
   );
 }
@@ -243,6 +246,6 @@ function typesOf({ type }: Schema): unknown[] {
   return Array.isArray(type) ? type : [type];
 }
 
-function isSchema(value: unknown): value is Schema {
+export function isSchema(value: unknown): value is Schema {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

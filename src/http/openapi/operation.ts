@@ -3,15 +3,21 @@ import { KindGuard, type TSchema } from "@sinclair/typebox";
 import { Problem, type ProblemCode } from "../../lib/problem.ts";
 import { exampleInPath, exampleOf } from "./examples.ts";
 import { FIELDS } from "./fields.ts";
-import { type Components, describeSchema, type Json, type JsonObject, shared } from "./schemas.ts";
+import {
+  type Components,
+  describe,
+  describeSchema,
+  type Json,
+  type JsonObject,
+  objectIn,
+  shared,
+} from "./schemas.ts";
 
 /** The part of Elysia's route declaration that the OpenAPI description uses. */
 export interface RouteHooks {
   readonly body?: TSchema;
   readonly query?: TSchema;
   readonly response?: Readonly<Record<string, TSchema>>;
-  readonly emptyBody?: true;
-  readonly uncounted?: true;
   readonly detail?: { readonly operationId?: string; readonly summary?: string };
 }
 
@@ -19,36 +25,38 @@ export interface DescribedRoute {
   readonly path: string;
   /** The HTTP method in lower case. */
   readonly method: string;
-  /** Whether a request may change something. */
+  /** Whether a request may change data. */
   readonly hasEffect: boolean;
   readonly hooks: RouteHooks;
   /** The operation ids that other routes use already, so that each id is unique. */
   readonly names: Set<string>;
 }
 
-/** Completes the OpenAPI operation that @elysiajs/openapi made of a route. */
+/** Completes the OpenAPI operation that @elysiajs/openapi has built from a route. */
 export function completeOperation(
   made: JsonObject,
   route: DescribedRoute,
   components: Components,
 ): JsonObject {
-  const { responses, requestBody, parameters, ...operation } = made;
+  const { responses, requestBody, parameters, ...described } = made;
+  const { "x-may-be-empty": mayBeEmpty, "x-uncounted": isUncounted, ...operation } = described;
   const { hooks } = route;
   const summary = hooks.detail?.summary ?? "";
   const completed = { ...operation, operationId: nameOf(summary, route) };
-  // A route outside of the base path describes its responses itself, because its forms and pages have no schema.
+  // A route outside of the base path describes its responses itself, because it answers with forms and pages, which
+  // have no schema.
   if (hooks.response === undefined)
     return {
       ...completed,
       ...(Array.isArray(parameters) && { parameters: parameters.map(completeParameter) }),
       ...(requestBody !== undefined && { requestBody: withComponents(requestBody, components) }),
-      responses: { ...ALWAYS, ...writtenOut(responses ?? null, components) },
+      responses: { ...COMMON_RESPONSES, ...writtenOut(responses ?? null, components) },
     };
   const isBearer = JSON.stringify(operation["security"] ?? "").includes("bearer");
   const checked = {
     ...route,
     takesBody: takesFields(hooks.body),
-    isCounted: hooks.uncounted === undefined,
+    isCounted: isUncounted === undefined,
     isBearer,
     isKeyed: route.method === "post" && isBearer && hooks.response["201"] !== undefined,
     asksForProof: operation["x-step-up"] === true,
@@ -56,14 +64,16 @@ export function completeOperation(
   return {
     ...completed,
     ...parametersOf(checked, components),
-    ...(takesFields(hooks.body) && { requestBody: requestBodyOf(hooks, hooks.body, components) }),
+    ...(takesFields(hooks.body) && {
+      requestBody: requestBodyOf(hooks.body, mayBeEmpty === undefined, components),
+    }),
     responses: {
-      // Linters require a success response. A route without a response body gets `default` as well, because a client
-      // that follows redirects receives a response that is not described here.
+      // A route without a response body also gets `default`, because linters require a success response. It stands for
+      // the response after a redirect, which is not described here.
       ...(!hasBody(hooks.response) && { default: { $ref: "#/components/responses/500" } }),
       ...successResponsesOf(hooks.response, components),
       ...errorResponsesOf(checked, declaredProblems(hooks), components),
-      ...ALWAYS,
+      ...COMMON_RESPONSES,
     },
   };
 }
@@ -85,26 +95,26 @@ const ARTICLES = new Set(["", "a", "an", "the"]);
 const lowerFirst = (word: string) => word.charAt(0).toLowerCase() + word.slice(1);
 const upperFirst = (word: string) => word.charAt(0).toUpperCase() + word.slice(1);
 
-/** Adds the general description of its name and an example to a parameter that the route declares itself. */
+/** Completes a parameter that the route declares itself with an example and the general description of its name. */
 function completeParameter(parameter: Json): JsonObject {
-  const { name, required, ...rest } = Object(parameter);
-  const example = exampleOf(rest.schema, { name });
+  const { name: given, required, ...rest } = objectIn(parameter);
+  const name = typeof given === "string" ? given : "";
   return {
     name,
     description: FIELDS[name] ?? name,
-    ...(required && { required }),
+    ...(required === true && { required }),
     ...rest,
-    example,
+    example: exampleOf(objectIn(rest["schema"]), { name }),
   };
 }
 
 /** Completes responses that an operation declares itself; responses with a `title` become components. */
 function writtenOut(responses: Json, components: Components): JsonObject {
   return Object.fromEntries(
-    Object.entries(Object(responses)).map(([status, answer]) => {
-      const { title, ...one } = Object(answer);
+    Object.entries(objectIn(responses)).map(([status, answer]) => {
+      const { title, ...one } = objectIn(answer);
       const described = withComponents({ ...one, ...headersOf(Number(status)) }, components);
-      const names = title === undefined ? [] : [`${title}${status}`];
+      const names = typeof title === "string" ? [`${title}${status}`] : [];
       return [status, shared(components, "responses", names, described)];
     }),
   );
@@ -112,11 +122,14 @@ function writtenOut(responses: Json, components: Components): JsonObject {
 
 /** Replaces the schemas of a request body or a response by references to components, if the schemas have a title. */
 function withComponents(written: Json, components: Components): JsonObject {
-  const { content, ...rest } = Object(written);
+  const { content, ...rest } = objectIn(written);
   if (content === undefined) return rest;
-  const described = Object.entries(Object(content)).map(([type, one]) => {
-    const { schema, ...more } = Object(one);
-    return [type, { schema: describeSchema(schema, components), ...more }];
+  const described = Object.entries(objectIn(content)).map(([type, one]) => {
+    const { schema, ...more } = objectIn(one);
+    return [
+      type,
+      { ...(schema !== undefined && { schema: describe(schema, components) }), ...more },
+    ];
   });
   return { ...rest, content: Object.fromEntries(described) };
 }
@@ -125,7 +138,7 @@ const IDEMPOTENCY_KEY = {
   name: "Idempotency-Key",
   in: "header",
   description:
-    "A request that repeats the key of one of the last 24 hours gets the same response, and creates nothing.",
+    "A request with the key of an earlier request of the last 24 hours gets the same response and creates nothing.",
   schema: { type: "string", minLength: 1, maxLength: 255 },
   example: "8e03978e-40d5-43dd-bc93-6894a57f9324",
 };
@@ -163,8 +176,9 @@ function parametersOf(
 }
 
 /**
- * Lists names for the component of a parameter, such as `EventIdPath` and `EventIdPath2`. The place keeps the name apart
- * from schemas and other parameters, because generators name types after all of them.
+ * Returns possible names for the component of a parameter, such as `EventIdPath` and `EventIdPath2`. Generators name
+ * types after all components, so the parameter's location is part of the name to distinguish it from schemas and other
+ * parameters.
  */
 function namesOf(parameter: { readonly name: string; readonly in: string }): string[] {
   const words = [...parameter.name.split(/[^A-Za-z0-9]+/), parameter.in];
@@ -178,9 +192,9 @@ function takesFields(body: TSchema | undefined): body is TSchema {
   );
 }
 
-function requestBodyOf(hooks: RouteHooks, body: TSchema, components: Components): JsonObject {
+function requestBodyOf(body: TSchema, isRequired: boolean, components: Components): JsonObject {
   const content = { "application/json": contentOf(body, components) };
-  const whole = { ...(hooks.emptyBody !== true && { required: true }), content };
+  const whole = { ...(isRequired && { required: true }), content };
   return body.title === undefined
     ? whole
     : shared(components, "requestBodies", [body.title], whole);
@@ -211,7 +225,10 @@ function inWords(name: string): string {
   return name.replaceAll(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 }
 
-/** Describes the content of a body. A component has its own example; a body without a title is a stream. */
+/**
+ * Describes the content of a body. A body with a title refers to a component, which has its own example. A body without
+ * a title is a stream.
+ */
 function contentOf(schema: TSchema, components: Components): JsonObject {
   const described = describeSchema(schema, components);
   if (schema.title !== undefined) return { schema: described };
@@ -222,31 +239,32 @@ function hasBody(response: NonNullable<RouteHooks["response"]>): boolean {
   return Object.keys(response).some((status) => Number(status) < 300);
 }
 
-/** Lists the error codes that a route declares with `errorResponse`, besides those of its checks. */
+/** Returns the error codes that a route declares with `errorResponse`, in addition to those of its checks. */
 function declaredProblems({ response = {} }: RouteHooks): ProblemCode[] {
   return Object.values(response).flatMap((schema): ProblemCode[] => schema["problems"] ?? []);
 }
 
-interface Checked {
+interface CheckedRoute {
   readonly hasEffect: boolean;
   readonly path: string;
   readonly hooks: { readonly query?: unknown };
   readonly takesBody: boolean;
   readonly isCounted: boolean;
   readonly isBearer: boolean;
-  /** Whether it accepts an `Idempotency-Key`. */
+  /** Whether the route accepts an `Idempotency-Key`. */
   readonly isKeyed: boolean;
   readonly asksForProof: boolean;
 }
 
 /** Responses that every operation has: status 405, for a method that the path does not support. */
-const ALWAYS: JsonObject = { "405": { $ref: "#/components/responses/405" } };
+const COMMON_RESPONSES: JsonObject = { "405": { $ref: "#/components/responses/405" } };
 
 /**
- * Describes every error response of a route, from its checks and its declaration; each response becomes a component.
+ * Describes every error response of a route, both of its checks and of its own declaration. Each response becomes a
+ * component.
  */
 function errorResponsesOf(
-  route: Checked,
+  route: CheckedRoute,
   declared: readonly ProblemCode[],
   components: Components,
 ): JsonObject {
@@ -255,23 +273,23 @@ function errorResponsesOf(
   const byStatus = Map.groupBy(codes, (code) => new Problem(code).status);
   return Object.fromEntries(
     [...byStatus].map(([status, some]) => {
-      // Errors that only the checks give are equal for all routes. Their component is named after the status and
-      // shared, which keeps the document small.
+      // Responses that contain only errors of the checks are equal for all routes. All routes share their component,
+      // which is named after the status; this keeps the document small.
       const isOfChecks = some.every((code) => checked.has(code));
-      const suffixes = some.map((code) => SUFFIXES[code] ?? "");
+      const suffixes = some.map((code) => ERROR_SUFFIXES[code] ?? "");
       const name = isOfChecks ? `${status}${suffixes.join("")}` : errorNameOf(some);
       return [String(status), shared(components, "responses", [name], errorResponse(some))];
     }),
   );
 }
 
-/** Codes of the checks that only some routes have, with the suffix of the components that have them. */
-const SUFFIXES: Partial<Record<ProblemCode, string>> = {
+/** Error codes of checks that only some routes have, with the suffix for the name of their response component. */
+const ERROR_SUFFIXES: Partial<Record<ProblemCode, string>> = {
   step_up_required: "StepUp",
   outcome_unknown: "OutcomeUnknown",
 };
 
-function codesOfChecks(route: Checked): ProblemCode[] {
+function codesOfChecks(route: CheckedRoute): ProblemCode[] {
   const { hasEffect, path, hooks, takesBody, isBearer, isKeyed, isCounted, asksForProof } = route;
   const codes: (readonly [boolean, readonly ProblemCode[]])[] = [
     [isBearer, ["unauthenticated", "forbidden", "insufficient_scope"]],
@@ -286,7 +304,7 @@ function codesOfChecks(route: Checked): ProblemCode[] {
   return codes.flatMap(([applies, some]) => (applies ? some : []));
 }
 
-/** Makes the name of an error component, such as `AlreadyQueuedOrSubscriptionDisabled`. */
+/** Builds the name of an error component, for example `AlreadyQueuedOrSubscriptionDisabled`. */
 function errorNameOf(codes: readonly ProblemCode[]): string {
   return codes
     .map((code) => code.replaceAll(/(?:^|_)(\w)/g, (_, letter) => letter.toUpperCase()))
@@ -320,24 +338,24 @@ export function errorResponse(codes: readonly ProblemCode[]): JsonObject {
 
 function contentOfErrors(codes: readonly ProblemCode[], status: number): JsonObject {
   if (codes.includes("account_locked"))
-    return { schema: anyOf("ValidationProblem", "Problem"), example: LOCKED };
+    return { schema: anyOf("ValidationProblem", "Problem"), example: LOCKED_SIGN_IN };
   if (codes.includes("second_factor_required"))
-    return { schema: anyOf("SecondFactorProblem", "Problem"), example: UNKNOWN_SIGN_IN };
+    return { schema: anyOf("SecondFactorProblem", "Problem"), example: INVALID_SIGN_IN };
   return { schema: referenceTo(status === 422 ? "ValidationProblem" : "Problem") };
 }
 
 const anyOf = (...schemas: string[]): JsonObject => ({ anyOf: schemas.map(referenceTo) });
 const referenceTo = (schema: string) => ({ $ref: `#/components/schemas/${schema}` });
 
-/** Example of a sign-in that was refused for another reason than a second factor. */
-const UNKNOWN_SIGN_IN: JsonObject = {
+/** Example of the error of a sign-in that was rejected for another reason than a missing second factor. */
+const INVALID_SIGN_IN: JsonObject = {
   message: new Problem("invalid_credentials").message,
   code: "invalid_credentials",
   request_id: "01JWNB9PR0ZV8X2D3F4G5H6J7K",
 };
 
 /** Example of a locked sign-in, whose response has `errors` although it is not a 422 (contract 4.9). */
-const LOCKED: JsonObject = {
+const LOCKED_SIGN_IN: JsonObject = {
   message: new Problem("account_locked").message,
   code: "account_locked",
   request_id: "01JWNB9PR0ZV8X2D3F4G5H6J7K",
@@ -345,8 +363,8 @@ const LOCKED: JsonObject = {
 };
 
 /**
- * References the response headers of a status. The introduction of the document describes headers that all responses
- * have.
+ * Returns references to the response headers of a status. The introduction of the document describes the headers that
+ * all responses have.
  */
 function headersOf(status: number): JsonObject {
   const own = Object.entries(HEADERS[status] ?? {});

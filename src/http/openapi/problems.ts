@@ -47,7 +47,10 @@ export const VALIDATION_PROBLEM: JsonObject = {
   ],
 };
 
-/** The error of a sign-in that waits for a second factor. `src/auth/factor-model.ts` has the schema of the challenge. */
+/**
+ * The error of a sign-in that waits for a second factor. src/auth/factors/model.ts defines the members of the
+ * challenge.
+ */
 export const SECOND_FACTOR_PROBLEM: JsonObject = {
   description: "Error response of a sign-in that waits for a second factor.",
   allOf: [
@@ -58,20 +61,20 @@ export const SECOND_FACTOR_PROBLEM: JsonObject = {
       properties: {
         second_factor: {
           type: "object",
-          description: "The way to go on.",
+          description: "How to continue the sign-in.",
           required: ["challenge_token", "expires_in", "methods", "enrol"],
           properties: {
             challenge_token: {
               type: "string",
-              description: "A bearer token for the routes of second factors.",
+              description: "A bearer token for the second-factor routes.",
             },
-            expires_in: { type: "integer", description: "Life of the token in seconds." },
+            expires_in: { type: "integer", description: "Lifetime of the token in seconds." },
             methods: {
               type: "array",
               description: "What the user can prove: `totp`, `passkey` or `recovery_code`.",
               items: { type: "string" },
             },
-            enrol: { type: "boolean", description: "Whether the user sets up a factor first." },
+            enrol: { type: "boolean", description: "Whether the user must set up a factor first." },
           },
         },
       },

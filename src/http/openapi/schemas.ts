@@ -2,14 +2,20 @@ import { isDeepStrictEqual } from "node:util";
 
 import { Type, type TSchema } from "@sinclair/typebox";
 
+import { fieldsOf } from "../../lib/fields.ts";
 import { FIELDS } from "./fields.ts";
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
 export type JsonObject = Record<string, Json>;
 
+/** Returns a JSON value as an object; an empty one if it is null, a list or a primitive value. */
+export function objectIn(value: Json | undefined): JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? value : {};
+}
+
 export interface Components {
-  /** Schemas with a `title`; each occurs here once, and other parts of the document reference it. */
+  /** Schemas with a `title`. Each occurs once here, and other parts of the document reference it. */
   readonly schemas: Record<string, Json>;
   readonly responses: Record<string, Json>;
   readonly parameters: Record<string, Json>;
@@ -17,8 +23,8 @@ export interface Components {
 }
 
 /**
- * Stores a value that several operations share as a component, and returns its reference. The component gets the
- * first of the names that does not have another value.
+ * Stores a value that several operations share as a component, and returns its reference. The component gets the first
+ * of the names that is free or already stands for the same value.
  */
 export function shared(
   components: Components,
@@ -67,9 +73,9 @@ const OWN_KEYWORDS = new Set([
 ]);
 
 /**
- * Returns whether the description contains a keyword. Permitted additional properties are omitted: they are the
- * default of JSON Schema, unlike Elysia. A constant boolean is described by its type alone, because openapi-generator
- * makes text of it in Java.
+ * Returns whether the description contains a keyword. `additionalProperties: true` is omitted, because it is the
+ * default of JSON Schema, although not of Elysia. A constant boolean is described by its type alone, because
+ * openapi-generator turns it into text in Java.
  */
 function isDescribed(name: string, value: unknown): boolean {
   if (name === "additionalProperties") return value !== true;
@@ -90,7 +96,7 @@ function plain(schema: TSchema, components: Components): Record<string, Json> {
 /** Describes a schema that `extends` another schema as a reference to that schema and the additional fields. */
 function extension(base: TSchema, whole: JsonObject, components: Components): Record<string, Json> {
   const isNew = (name: string) => base["properties"][name] === undefined;
-  const added = Object.entries(Object(whole["properties"])).filter(([name]) => isNew(name));
+  const added = Object.entries(objectIn(whole["properties"])).filter(([name]) => isNew(name));
   const needed = Array.isArray(whole["required"]) ? whole["required"] : [];
   const required = needed.filter((name) => typeof name === "string" && isNew(name));
   const own: TSchema = {
@@ -109,14 +115,14 @@ function extension(base: TSchema, whole: JsonObject, components: Components): Re
 function keyword(name: string, value: unknown, components: Components): Json {
   if (name === "properties")
     return Object.fromEntries(
-      Object.entries(Object(value)).map(([key, one]) => [
+      Object.entries(fieldsOf(value)).map(([key, one]) => [
         key,
         withDescription(key, one, components),
       ]),
     );
   if (name === "patternProperties")
     return Object.fromEntries(
-      Object.entries(Object(value)).map(([key, one]) => [key, describe(one, components)]),
+      Object.entries(fieldsOf(value)).map(([key, one]) => [key, describe(one, components)]),
     );
   if (Array.isArray(value) && (name === "anyOf" || name === "allOf" || name === "oneOf"))
     return value.map((one: unknown) => describe(one, components));
@@ -124,7 +130,7 @@ function keyword(name: string, value: unknown, components: Components): Json {
   return JSON.parse(JSON.stringify(value));
 }
 
-/** Adds the general description of a field's name, unless the field or its component has a description. */
+/** Adds the general description of a field's name, unless the field or its component has its own description. */
 function withDescription(name: string, value: unknown, components: Components): Json {
   const described = describe(value, components);
   const meaning = FIELDS[name];
@@ -134,7 +140,8 @@ function withDescription(name: string, value: unknown, components: Components): 
   return { ...described, description: meaning };
 }
 
-function describe(value: unknown, components: Components): Json {
+/** Describes a schema; `true` and `false` are schemas, too. */
+export function describe(value: unknown, components: Components): Json {
   return isSchema(value) ? describeSchema(value, components) : Boolean(value);
 }
 
@@ -143,20 +150,21 @@ function isSchema(value: unknown): value is TSchema {
 }
 
 /**
- * Shortens `anyOf`, because tools show the short forms better: constants become an `enum`, and the choice of a plain
- * type or null becomes a list of two types.
+ * Shortens `anyOf`, because tools display the short forms better: constants become an `enum`, and a choice between a
+ * plain type and null becomes a list of two types.
  */
-function asChoice(members: unknown[], described: Record<string, Json>): Record<string, Json> {
+function asChoice(members: TSchema[], described: Record<string, Json>): Record<string, Json> {
   const { anyOf: choices, ...rest } = described;
-  const values = members.map((one) => {
-    const { const: constant, type } = Object(one);
-    return type === "null" ? null : constant;
+  const values = members.flatMap(({ const: constant, type }): Json[] => {
+    if (type === "null") return [null];
+    return constant === undefined ? [] : [constant];
   });
-  if (values.includes(undefined)) {
-    const [only, none, ...more] = Array.isArray(choices) ? choices.map((one) => Object(one)) : [];
-    const isOrNull = more.length === 0 && none?.type === "null" && typeof only?.type === "string";
+  if (values.length < members.length) {
+    const [only = {}, none, ...more] = Array.isArray(choices) ? choices.map(objectIn) : [];
+    const { type } = only;
+    const isOrNull = more.length === 0 && none?.["type"] === "null" && typeof type === "string";
     if (!isOrNull || "enum" in only) return described;
-    return { ...only, type: [only.type, "null"], ...rest };
+    return { ...only, type: [type, "null"], ...rest };
   }
   const types = [...new Set(values.map((one) => (one === null ? "null" : typeOf(one))))];
   const [only] = types;

@@ -7,21 +7,21 @@ import type { Clock } from "../../lib/clock.ts";
 import { inBatches } from "../../lib/batches.ts";
 import { SITE, type Site } from "./look-up.ts";
 
-const { id: _id, name: _name, ...CREDENTIALS } = getTableColumns(reviewSites);
+const { id: _id, name: _name, ...CREDENTIAL_COLUMNS } = getTableColumns(reviewSites);
 
 /** Returns the credentials of providers by slug. */
 export async function credentialsOf(db: DbOrTx, slugs: readonly string[]) {
   const found = await db
-    .select(CREDENTIALS)
+    .select(CREDENTIAL_COLUMNS)
     .from(reviewSites)
     .where(anyOf(reviewSites.slug, slugs));
   return new Map(found.map((one) => [one.slug, one]));
 }
 
-/** The secrets of a provider, and the rule by which its requests are verified. */
+/** The secrets of a provider, and the setting for timestamps that its requests must meet. */
 export type Credentials = NonNullable<ReturnType<Awaited<ReturnType<typeof credentialsOf>>["get"]>>;
 
-const LIMITS = { questions: 256, waiting: 4_096, waitMs: 6_000 };
+const READ_LIMITS = { items: 256, waiting: 4_096, waitMs: 6_000 };
 const PROVIDERS_REMEMBERED = 1_000;
 
 /** Creates a cached loader for the credentials of providers. */
@@ -34,10 +34,10 @@ export function createCredentialsFinder(db: Db, clock: Clock) {
     return slugs.map((slug) => found.get(slug));
   };
   return {
-    /** Returns the provider's credentials as last read, which may be outdated; undefined before the first read. */
+    /** Returns the provider's cached credentials, which may be outdated; undefined before they are first read. */
     remembered: (slug: string) => known.get(slug),
     /** Reads the credentials; undefined if the provider does not exist. Concurrent reads share a statement. */
-    read: inBatches(clock, answer, LIMITS),
+    read: inBatches(clock, answer, READ_LIMITS),
   };
 }
 
@@ -52,10 +52,10 @@ function sitesOf(db: Db, siteIds: Iterable<number>): Promise<Site[]> {
 const SITES_REMEMBERED = 100_000;
 
 /**
- * Creates a cached loader for connections, by their ids; it returns none for a connection that does not exist. They never
- * expire: a connection never changes its store and its review site, and nobody reads their axes. Only an import can give the
- * id of a deleted connection to another one, so a statement that writes what is cached compares it. At the limit the cache
- * is cleared.
+ * Creates a cached loader for connections by their ids. Missing connections are omitted from its result. Cached
+ * connections never expire, because a connection never changes its store or review site, and callers do not use its
+ * axes. Only an import can give the id of a deleted connection to another one, so a statement that writes cached values
+ * compares them with the row. A cache of more than `SITES_REMEMBERED` connections is cleared.
  */
 export function createSiteFinder(
   db: Db,

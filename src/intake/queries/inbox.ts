@@ -10,15 +10,15 @@ import { endingEarly, type Found, type Page } from "../../http/list.ts";
 import type { InboxRow } from "../service-model.ts";
 import { MAX_ACTION_BYTES } from "../sizes.ts";
 
-/** The most partners whose actions one round takes over. */
-const PARTNERS_PER_ROUND = 1_000;
+/** Maximum number of partners with waiting actions that one read of the inbox returns. */
+const PARTNERS_PER_READING = 1_000;
 
 const nextPartner = (after: SQL) => sql`(select partner_id from inbox
                 where state = 'waiting' and partner_id > ${after} order by partner_id limit 1)`;
 
 const waitingPartners = statement({
   name: "inbox.partners",
-  // Raw SQL, because the statement jumps from one partner to the next, however many actions each has.
+  // Raw SQL, because the statement jumps from one partner to the next, however many actions each of them has.
   params: { limit: value("bigint") },
   columns: { id: inbox.partnerId },
   text: ({ limit }) => sql`
@@ -32,11 +32,11 @@ const waitingPartners = statement({
 
 /** Returns the partners with waiting actions. */
 export async function inboxPartners(db: DbOrTx): Promise<number[]> {
-  const rows = await db.run(waitingPartners, { limit: PARTNERS_PER_ROUND });
+  const rows = await db.run(waitingPartners, { limit: PARTNERS_PER_READING });
   return rows.map((row) => row.id);
 }
 
-/** Locks the taking over of a partner's actions until the commit. Returns false if another process does it. */
+/** Locks the inbox of a partner until the commit. Returns false if another process is processing it. */
 export const lockInbox = (tx: Tx, partnerId: number): Promise<boolean> =>
   tryLock(tx, "inboxOfPartner", partnerId);
 
@@ -46,8 +46,9 @@ const measureActions = measuring("inbox.measure", {
 });
 
 /**
- * Reads the actions of rows in their order, as many as a statement may read, so that the result may be shorter. An action of
- * more than `MAX_ACTION_BYTES`, which is from before that limit, is not read.
+ * Adds their actions to rows of the inbox, in the order of the rows. One statement may read only a limited size, so the
+ * result may contain only the first rows. An action of more than `MAX_ACTION_BYTES` is not read; it was stored before
+ * this limit existed.
  */
 async function withActions<R extends { readonly position: number }>(
   db: DbOrTx,
@@ -65,14 +66,14 @@ async function withActions<R extends { readonly position: number }>(
   const actions = new Map(read.map((one) => [one.at, one.found]));
   return measured.flatMap(({ bytes }, i) => {
     const row = rows[i];
-    // A row that was removed in the meantime has no size.
+    // A row without a size was removed after `rows` were read, so it is omitted.
     if (row === undefined || bytes === null) return [];
     const isTooLarge = bytes > MAX_ACTION_BYTES;
     return [{ ...row, action: actions.get(row.position) ?? null, isTooLarge }];
   });
 }
 
-/** Reads the next waiting actions of a partner in the order of their commits, and locks at most `limit` of them. */
+/** Reads and locks the next waiting actions of a partner, at most `limit`, in the order of their commits. */
 export async function nextOfInbox(tx: Tx, partnerId: number, limit: number) {
   const rows = await tx
     .select({ position: inbox.position, serviceId: inbox.serviceId })
@@ -84,7 +85,7 @@ export async function nextOfInbox(tx: Tx, partnerId: number, limit: number) {
   return withActions(tx, rows);
 }
 
-/** Returns the position of the first waiting action of a partner, without a look at its content. */
+/** Returns the position of a partner's first waiting action without reading its content. */
 export async function firstOfInbox(db: DbOrTx, partnerId: number): Promise<number | undefined> {
   const [row] = await db
     .select({ position: inbox.position })
@@ -100,7 +101,7 @@ export async function deleteFromInbox(tx: DbOrTx, positions: readonly number[]):
   return (await tx.delete(inbox).where(anyOf(inbox.position, positions))).count;
 }
 
-/** Sets a waiting action aside with its errors, so that the others go on. */
+/** Sets the state of a waiting action to `rejected` and stores its errors, so that it does not block later actions. */
 export async function rejectInInbox(
   tx: Tx,
   wanted: number,
@@ -113,8 +114,8 @@ export async function rejectInInbox(
 const { position, serviceId, partnerId: ofPartner, state, errors, insertedAt } = inbox;
 
 /**
- * Lists the actions of the inbox in a state, the oldest first. The page ends early if its actions are large; `end` is then
- * the position of its last row.
+ * Lists the actions of the inbox in a given state, oldest first. The page ends early if its actions are large; `end` is
+ * then the position of its last row.
  */
 export async function inboxOf(
   db: DbOrTx,
@@ -136,7 +137,7 @@ const countOf = (wanted: InboxRow["state"]) =>
     Number,
   );
 
-/** Counts the actions of the inbox, up to 10,000 of each state, and reads the time of the oldest waiting one. */
+/** Counts the actions of the inbox, up to 10,000 of each state, and returns the time of the oldest waiting one. */
 export async function inboxStatus(db: DbOrTx) {
   const counts = { waiting: countOf("waiting"), rejected: countOf("rejected") };
   const [first] = await db
@@ -149,7 +150,7 @@ export async function inboxStatus(db: DbOrTx) {
   return { waiting, rejected, oldestWaitingAt: first?.insertedAt ?? null };
 }
 
-/** Puts a rejected action back among the waiting ones. Returns false if there is none at the position. */
+/** Sets a rejected action back to waiting. Returns false if there is none at the position. */
 export async function retryInInbox(tx: Tx, wanted: number): Promise<boolean> {
   const isRejected = and(eq(position, wanted), eq(state, "rejected"));
   return (

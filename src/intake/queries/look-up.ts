@@ -18,17 +18,18 @@ import {
 } from "../../../db/statement.ts";
 import { type Key, keyOf } from "../../lib/kind-key.ts";
 
-// Statements of a batch. Each runs once for all requests and takes a table as its parameter, so that its text is the
-// same for any number of rows; the query builder would bind 500 rows one column at a time.
+// The statements that look up rows for a batch of requests. Each runs once for all requests and has a table as its
+// parameter, so that its text is the same for any number of rows. The query builder would bind 500 rows one column at a
+// time.
 //
 // Two forms keep the plans stable:
 //
-// - Tables are read through lateral look-ups with `offset 0`, and updated by id. A plain join would scan the whole
-//   table for as long as a plan from an empty table stays cached.
-// - An array stands in a sub-select, because the planner then assumes ten elements. With a bare array it uses the
+// - Tables are read through lateral look-ups with `offset 0`, and updated by id. With a plain join, a plan that was
+//   cached while the table was empty would scan the whole table.
+// - An array is wrapped in a sub-select, because the planner then assumes ten elements. With a bare array it uses the
 //   actual length, and would plan every execution anew.
 
-/** The references of one event, and the kinds of rows that the transaction must lock for it. */
+/** The references of one event, and which rows the transaction must lock for it. */
 const LOOK_UP_COLUMNS = {
   slug: reviewSites.slug,
   id: nullable(providerEvents.id),
@@ -73,7 +74,8 @@ const waitStatement = statement({
 });
 
 /**
- * Waits for the locks that the look-ups would skip, and takes them: connections first, then reviews, each by id.
+ * Waits for the locks of the rows that the look-ups would otherwise skip: connections first, then reviews, each in the
+ * order of ids.
  */
 export async function waitForRows(
   tx: Tx,
@@ -82,25 +84,25 @@ export async function waitForRows(
   await tx.run(waitStatement, given);
 }
 
-/** All columns of a review: an action returns the review as it is afterwards. */
+/** All columns of a review, because an action returns its resulting state. */
 const REVIEW_STATE = getTableColumns(reviews);
-/** A review as it is in the database, or will be after this batch. */
+/** The state of a review in the database, or as it will be after the batch of requests is written. */
 export type ReviewState = ValuesOf<typeof REVIEW_STATE>;
 
 const {
   externalId: _externalId,
   updatedAt: _updatedAt,
-  ...connection
+  ...connectionColumns
 } = getTableColumns(storeReviewSites);
 
-/** The columns of a connection with the provider; slug and name are the provider's. */
-export const SITE = { ...connection, slug: reviewSites.slug, name: reviewSites.name };
+/** The columns of a connection and its provider; `slug` and `name` are the provider's. */
+export const SITE = { ...connectionColumns, slug: reviewSites.slug, name: reviewSites.name };
 export type Site = ValuesOf<typeof SITE>;
 
 const lookUpStatement = statement({
   name: "intake.lookUpReports",
-  // Raw SQL, because the statement runs with every batch: it makes four look-ups for each event and two locks that skip locked rows,
-  // and draws a new id.
+  // Raw SQL, because the statement runs with every batch. For each event it makes four look-ups, takes two locks with
+  // `skip locked`, and draws a new id.
   params: {
     given: rows({
       ...LOOK_UP_COLUMNS,
@@ -111,11 +113,11 @@ const lookUpStatement = statement({
   },
   columns: {
     ord: value("integer"),
-    /** The provider's secrets and its rule for timestamps; only in the first row of each provider. */
+    /** The provider's secrets and its setting for timestamps; present only in the first row of each provider. */
     sealedSecret: nullable(reviewSites.sealedSecret),
     sealedPreviousSecret: reviewSites.sealedPreviousSecret,
     requiresTimestamp: nullable(reviewSites.requiresTimestamp),
-    /** Whether the event id was claimed before. */
+    /** Whether an earlier request had this event id. */
     isSeen: value("boolean"),
     /** Whether the connection exists and belongs to this provider. */
     isOwnSite: value("boolean"),
@@ -124,8 +126,8 @@ const lookUpStatement = statement({
     /** A new id for the review that the event may create, taken from the sequence of review ids. */
     newId: nullable(value("integer")),
     /**
-     * The connection, in the first row only that refers to it. Absent if it must be locked and another transaction
-     * holds it.
+     * The connection. A row with `changesSite` contains it unless another transaction has locked it; of all other rows,
+     * only the first one of each connection contains it.
      */
     site: table(SITE),
     /** The review; absent if another transaction has locked it. */
@@ -163,15 +165,18 @@ const lookUpStatement = statement({
               where store_review_site_id = l.id and external_review_id = given."externalReviewId" offset 0) r on true`,
 });
 
-/** The secrets that verify a provider's requests now; a previous one stays until maintenance removes it. */
+/**
+ * The secrets that are valid for a provider's requests now. The previous secret stays valid until maintenance deletes
+ * it.
+ */
 export type LookedUpSecret = Pick<
   Awaited<ReturnType<typeof lookUpReports>>[number],
   "sealedSecret" | "sealedPreviousSecret" | "requiresTimestamp"
 >;
 
 /**
- * Loads the state that each event of a provider refers to, and locks the required rows until the commit. It skips rows that are
- * locked by other transactions, and sets a lock timeout of 100 ms for the rest of the transaction.
+ * Loads the state that each event of a provider refers to, and locks the required rows until the commit. Rows that
+ * other transactions have locked are skipped. Sets a lock timeout of 100 ms for the rest of the transaction.
  */
 export async function lookUpReports<A extends LookUpRow>(tx: Tx, asked: readonly A[]) {
   const shown = new Set<Key<"provider" | "provider-site">>();
@@ -198,13 +203,15 @@ const subjectColumns = {
 
 const subjectsStatement = statement({
   name: "intake.lookUpSubjects",
-  // Raw SQL, because the statement runs with every batch of actions, and its two locks skip locked rows.
+  // Raw SQL, because the statement runs with every batch of actions, and takes two locks with `skip locked`.
   params: { given: rows({ ...subjectColumns, ord: value("integer") }) },
   columns: {
     ord: value("integer"),
     /** Whether the review or connection exists. */
     isKnown: value("boolean"),
-    /** The connection, or that of the review; absent if it must be locked and another transaction holds it. */
+    /**
+     * The connection itself, or that of the review. Absent if it must be locked but another transaction has locked it.
+     */
     site: table(SITE),
     /** The review; absent if another transaction has locked it. */
     review: table(REVIEW_STATE),
@@ -235,8 +242,9 @@ const subjectsStatement = statement({
 });
 
 /**
- * Loads reviews with their connections, and connections, by their ids, and locks them until the commit. It skips rows that are
- * locked by other transactions, and sets a lock timeout of 100 ms for the rest of the transaction.
+ * Loads reviews, with their connections, and connections by their ids. Locks what it loads until the commit, except the
+ * connections of the reviews. Rows that other transactions have locked are skipped. Sets a lock timeout of 100 ms for
+ * the rest of the transaction.
  */
 export async function lookUpSubjects<S extends ValuesOf<typeof subjectColumns>>(
   tx: Tx,
@@ -252,21 +260,21 @@ export async function lookUpSubjects<S extends ValuesOf<typeof subjectColumns>>(
   });
 }
 
-const CLAIM = { serviceId: serviceActions.serviceId, id: serviceActions.id };
+const ACTION_CLAIM = { serviceId: serviceActions.serviceId, id: serviceActions.id };
 
 const claimedStatement = statement({
   name: "intake.claimedActions",
-  // Raw SQL, because the ids are one parameter, each looked up by itself.
-  params: { given: rows(CLAIM) },
-  columns: CLAIM,
+  // Raw SQL, because the ids are one parameter, and each is looked up separately.
+  params: { given: rows(ACTION_CLAIM) },
+  columns: ACTION_CLAIM,
   text: ({ given }) => sql`
     select given."serviceId", given.id
       from ${given} cross join lateral (
              select from service_actions where service_id = given."serviceId" and id = given.id offset 0) c`,
 });
 
-/** Returns those ids of actions that their services have used before. */
-export const claimedActions = (tx: Tx, given: readonly ValuesOf<typeof CLAIM>[]) =>
+/** Returns those ids of actions that their services have already used. */
+export const claimedActions = (tx: Tx, given: readonly ValuesOf<typeof ACTION_CLAIM>[]) =>
   given.length === 0 ? [] : tx.run(claimedStatement, { given });
 
 /** Returns the partners of reviews and connections. */

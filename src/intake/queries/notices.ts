@@ -8,7 +8,7 @@ import { reviewSites, storeReviewSites } from "../../../db/schema/providers.ts";
 import { reviews } from "../../../db/schema/reviews.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
 
-/** The facts of a review that a mail shows: names, the response and the tenant's branding. */
+/** The data about a review that a mail contains: names, the response and the tenant's branding. */
 export interface Subject {
   readonly reviewId: number;
   readonly storeName: string;
@@ -19,18 +19,18 @@ export interface Subject {
   readonly reviewer: string | null;
   /** The text of the response; null if the response was written on the site itself. */
   readonly responseBody: string | null;
-  /** The partner's own name, if the white label is on. */
+  /** The partner's own name if white label is on. */
   readonly brand: string | null;
   readonly primaryColor: string;
 }
 
-/** The account owner as the addressee of a mail. */
+/** The account owner as the recipient of a mail. */
 export interface Owner {
   readonly email: string;
   readonly name: string;
 }
 
-/** Selects the partners whose active immediate subscription suppresses our own mails (contract 9.5). */
+/** Returns the partners whose active immediate subscription suppresses the service's own mails (contract 9.5). */
 export async function suppressingPartners(
   tx: Tx,
   partnerIds: readonly number[],

@@ -6,24 +6,24 @@ import { storeReviewSites } from "../../../db/schema/providers.ts";
 import { reviews } from "../../../db/schema/reviews.ts";
 import { list, statement, value, type ValuesOf } from "../../../db/statement.ts";
 
-const PERSON = { id: users.id, name: users.name, companyId: users.companyId };
+const PERSON_COLUMNS = { id: users.id, name: users.name, companyId: users.companyId };
 
 /** A user who acts, or to whom a review is assigned. */
-export type Person = ValuesOf<typeof PERSON>;
+export type Person = ValuesOf<typeof PERSON_COLUMNS>;
 
-/** Selects a column of the rows of a table with ids of a list, with one look-up for each. */
+/** Selects a value for each id of a list, with one look-up per id. */
 const ofEach = (ids: ReturnType<typeof sql>, look: ReturnType<typeof sql>) => sql`
   unnest((select ${ids}::integer[])) as g(id) cross join lateral (${look} offset 0) l`;
 
-const people = statement({
+const peopleStatement = statement({
   name: "intake.people",
-  // Raw SQL, because the owners are found by the reviews and connections in the same round trip in which those are locked.
+  // Raw SQL, because one round trip reads the users, and finds the owners by the accounts of reviews and connections.
   params: {
     userIds: list(users.id),
     reviewIds: list(reviews.id),
     siteIds: list(storeReviewSites.id),
   },
-  columns: { ...PERSON, isOwner: value("boolean") },
+  columns: { ...PERSON_COLUMNS, isOwner: value("boolean") },
   text: ({ userIds, reviewIds, siteIds }) => sql`
     select l.id, l.name, l.company_id as "companyId", false as "isOwner"
       from ${ofEach(userIds, sql`select id, name, company_id from users where id = g.id`)}
@@ -41,8 +41,8 @@ const people = statement({
 });
 
 /** Reads users by their ids, and the first active owner of the account of each review and connection. */
-export async function peopleOf(tx: Tx, given: ValuesOf<typeof people.params>) {
-  const found = await tx.run(people, given);
+export async function peopleOf(tx: Tx, given: ValuesOf<typeof peopleStatement.params>) {
+  const found = await tx.run(peopleStatement, given);
   return {
     users: new Map(found.flatMap((one) => (one.isOwner ? [] : [[one.id, one] as const]))),
     owners: new Map(found.flatMap((one) => (one.isOwner ? [[one.companyId, one] as const] : []))),

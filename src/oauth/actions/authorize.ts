@@ -1,29 +1,29 @@
 import type { Tx } from "../../../db/client.ts";
-import { recordAudit } from "../../auth/queries/audit.ts";
-import { holdPerson, holdPersonInClient } from "../../auth/actions/client-session.ts";
-import { type AttemptOutcome, attemptSignIn } from "../../auth/actions/log-in.ts";
-import { passkeyOptions } from "../../auth/actions/prove-factor.ts";
+import { recordAudit } from "../../audit/queries.ts";
+import { holdPerson, holdPersonInClient } from "../../auth/sign-in/client-session.ts";
+import { type AttemptOutcome, attemptSignIn } from "../../auth/sign-in/log-in.ts";
+import { passkeyOptions } from "../../auth/factors/prove-factor.ts";
 import {
   answerChallenge,
   type AnswerOutcome,
   isWaiting,
   secondStep,
-} from "../../auth/actions/second-step.ts";
+} from "../../auth/factors/second-step.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { addMs } from "../../lib/clock.ts";
 import { hashSecret, newSecret } from "../../lib/secrets.ts";
 import { redeemSsoCode } from "../../sso/actions/exchange-code.ts";
-import { SsoError } from "../../sso/places.ts";
+import { SsoError } from "../../sso/urls.ts";
 import { admitsUser, decideScope, needsConsent } from "../decide.ts";
 import { Params } from "../form.ts";
 import { OAuthError } from "../oauth-error.ts";
-import type { ActiveClient } from "../queries/clients.ts";
+import type { ActiveClient } from "../queries.ts";
 import {
   deleteAuthorizationCode,
   findAuthorizationCode,
   holdAuthorizationCode,
   insertAuthorizationCode,
-} from "../queries/codes.ts";
+} from "../queries.ts";
 import { matchesRedirect } from "../redirect-uri.ts";
 import { readScopes } from "../grants.ts";
 import type { OAuthDeps } from "./deps.ts";
@@ -31,7 +31,7 @@ import { lookUpClient } from "./tokens.ts";
 
 /** Lifetime of an authorization code in ms (contract 5.4). */
 const CODE_TTL_MS = 60_000;
-const GRANT = "authorization_code";
+const GRANT_TYPE = "authorization_code";
 /** Time in ms that a user has to answer a page of the authorization flow. */
 export const PAGE_TTL_MS = 10 * 60_000;
 
@@ -45,12 +45,17 @@ export interface SignedIn {
   readonly secret: string;
 }
 
-/** The step that follows a right password: proving a second factor, or setting one up on the dashboard. */
+/**
+ * The step that follows a right password: the user proves a second factor on the page, or sets one up on the dashboard.
+ */
 export type NextStep =
   | (FactorChoice & { readonly kind: "factor"; readonly jti: string; readonly userId: number })
   | { readonly kind: "enrol" };
 
-/** The ways in which a user can prove a second factor on the page, and the options for the user's passkeys. */
+/**
+ * The data for the page that asks for a second factor. `options` is undefined if the user has no passkey; otherwise the
+ * browser proves a passkey with these options.
+ */
 export interface FactorChoice {
   readonly options: Awaited<ReturnType<typeof passkeyOptions>>;
 }
@@ -77,8 +82,8 @@ export function signInAtPage(
     admits,
   } as const;
   return attemptSignIn(deps, attempt, async (tx, { id: userId }, now) => {
-    const step = await secondStep(tx, deps, { userId, method: GRANT, now });
-    if (step === undefined) return signedIn(tx, authorization, { userId, now });
+    const step = await secondStep(tx, deps, { userId, method: GRANT_TYPE, now });
+    if (step === undefined) return signedInAs(tx, authorization, { userId, now });
     if (step.challenge.enrol) return { kind: "enrol" as const };
     const { jti } = step;
     const options = await passkeyOptions(tx, deps, { userId, jti, now });
@@ -86,27 +91,30 @@ export function signInAtPage(
   });
 }
 
-async function signedIn(
+async function signedInAs(
   tx: Tx,
   authorization: Authorization,
   { userId, now }: { userId: number; now: Date },
 ): Promise<SignedIn> {
   const kind = needsConsent(authorization.client, authorization.redirectUri) ? "consent" : "code";
-  return { kind, secret: await issue(tx, authorization, { kind, userId, now }) };
+  return { kind, secret: await issueSecret(tx, authorization, { kind, userId, now }) };
 }
 
-/** Goes on with a sign-in at the page by the proof of a second factor. */
+/** Continues a sign-in at the authorize page after the user has sent the proof of a second factor. */
 export function proveAtPage(
   deps: OAuthDeps,
   authorization: Authorization,
   answer: Parameters<typeof answerChallenge>[1],
 ): Promise<AnswerOutcome<SignedIn>> {
   return answerChallenge(deps, answer, (tx, { user, now }) =>
-    signedIn(tx, authorization, { userId: user.id, now }),
+    signedInAs(tx, authorization, { userId: user.id, now }),
   );
 }
 
-/** Offers the second factors again, after a wrong proof. */
+/**
+ * Returns the passkey options for the page that is shown again after a wrong proof. Returns undefined if the sign-in no
+ * longer waits for a proof.
+ */
 export function offerFactors(
   deps: OAuthDeps,
   { userId, jti }: { readonly userId: number; readonly jti: string },
@@ -131,19 +139,22 @@ export function signInByProvider(
   return redeemSsoCode(deps, presented, async (tx, { id: userId, email, partnerId }, now) => {
     if (!admitsUser(client, { partnerId })) return new SsoError("foreign_user");
     const kind = needsConsent(client, authorization.redirectUri) ? "consent" : "code";
-    return { kind, email, secret: await issue(tx, authorization, { kind, userId, now }) };
+    return { kind, email, secret: await issueSecret(tx, authorization, { kind, userId, now }) };
   });
 }
 
-/** The user's answer on the consent page; `secret` identifies the pending sign-in and comes from `SignedIn`. */
+/**
+ * The user's answer on the consent page. `secret` is the secret of `SignedIn` and identifies the sign-in that waits for
+ * consent.
+ */
 interface ConsentAnswer {
   readonly secret: string;
   readonly requestContext: RequestContext;
 }
 
 /**
- * Issues the authorization code for a user who has given consent. Returns undefined if the sign-in at the page has
- * ended meanwhile.
+ * Issues the authorization code for a user who has given consent. Returns undefined if the sign-in has ended since the
+ * consent page was shown.
  */
 export async function grantConsent(
   { db, clock }: OAuthDeps,
@@ -154,7 +165,7 @@ export async function grantConsent(
   const secretHash = hashSecret(secret);
   return db.transaction(async (tx) => {
     const known = await findAuthorizationCode(tx, secretHash);
-    const user = known && (await holdPersonInClient(tx, { ...known, grant: GRANT }));
+    const user = known && (await holdPersonInClient(tx, { ...known, grant: GRANT_TYPE }));
     // The pending sign-in is read after the lock on the user, because a password reset may have ended it before the
     // lock was granted.
     const pending = await holdAuthorizationCode(tx, secretHash);
@@ -162,10 +173,10 @@ export async function grantConsent(
       return undefined;
     // The pending sign-in is deleted, so that a form that is sent twice yields only one code.
     await deleteAuthorizationCode(tx, secretHash);
-    // The user gave consent to the scope that the page showed, so a scope that the client gained since then is not
-    // included.
+    // The user gave consent to the scope that the page showed. So the code gets this scope, without the scopes for
+    // which the client was registered since then.
     const agreed = { ...authorization, scope: pending.scope };
-    const code = await issue(tx, agreed, { kind: "code", userId: user.id, now });
+    const code = await issueSecret(tx, agreed, { kind: "code", userId: user.id, now });
     const details = { client_id: pending.clientId, scope: pending.scope };
     const actor = { userId: user.id, companyId: user.companyId, impersonatorId: null };
     await recordAudit(tx, { at: now, action: "CONSENT_GRANTED", actor, requestContext, details });
@@ -193,7 +204,7 @@ export async function denyConsent(
  * Stores the authorization code or the pending consent under the hash of a new secret. The caller must have locked
  * the user's row.
  */
-async function issue(
+async function issueSecret(
   tx: Tx,
   { client, redirectUri, codeChallenge, scope }: Authorization,
   { kind, userId, now }: { kind: SignedIn["kind"]; userId: number; now: Date },
@@ -230,8 +241,8 @@ export interface Authorization {
 export type CheckedAuthorization =
   | { readonly kind: "good"; readonly authorization: Authorization }
   /**
-   * The client or its redirect URI is invalid: the user sees the reason on a page and is not redirected (RFC 6749,
-   * 4.1.2.1).
+   * The client or its redirect URI is invalid: the user sees `message` on a page and is not redirected to the client
+   * (RFC 6749, 4.1.2.1).
    */
   | { readonly kind: "shown"; readonly message: string }
   | {
@@ -270,22 +281,22 @@ async function findOrigin(
 ): Promise<{ client: ActiveClient; redirectUri: string } | string> {
   try {
     const client = await lookUpClient(deps, params.required("client_id"));
-    if (client === undefined) return "The app that sent you here is not known.";
+    if (client === undefined) return "The app that sent you here is unknown.";
     const redirectUri = params.required("redirect_uri");
     if (client.redirectUris.some((one) => matchesRedirect(one, redirectUri)))
       return { client, redirectUri };
-    return "The app that sent you here wants you back at a place that it has not registered.";
+    return "The app that sent you here uses a redirect URI that it has not registered.";
   } catch (error) {
     if (error instanceof OAuthError) return `The app sent an incomplete request: ${error.message}`;
     throw error;
   }
 }
 
-const CHALLENGE = /^[A-Za-z0-9_-]{43}$/;
+const CHALLENGE_PATTERN = /^[A-Za-z0-9_-]{43}$/;
 
 function readRequest(params: Params, client: ActiveClient) {
   params.refuseRepeated();
-  // A request object could name other values than the parameters beside it (RFC 9101, 6.2).
+  // Request objects are rejected, because they could contain other values than the query parameters (RFC 9101, 6.2).
   for (const name of ["request", "request_uri"] as const)
     if (params.one(name) !== undefined)
       throw new OAuthError(`${name}_not_supported`, `${name} is not supported.`);
@@ -298,13 +309,14 @@ function readRequest(params: Params, client: ActiveClient) {
     throw new OAuthError("invalid_request", "Only the response mode query is supported.");
   const scope = decideScope(client, readScopes(params.one("scope")));
   if (scope === undefined)
-    throw new OAuthError("invalid_scope", "More is asked for than the client may have.");
+    throw new OAuthError("invalid_scope", "The requested scope exceeds the scopes of the client.");
   return { scope, codeChallenge: readChallenge(params, client) };
 }
 
 /**
- * Reads the PKCE challenge of an authorization request (contract 5.4). A challenge may be absent only for a confidential
- * client whose owner has allowed that. Only the method S256 is accepted, because `plain` gives no protection.
+ * Reads the PKCE challenge of an authorization request (contract 5.4). A challenge may be absent only for a
+ * confidential client whose owner has allowed that. Only the method S256 is accepted, because `plain` gives no
+ * protection.
  */
 function readChallenge(params: Params, { confidential, requirePkce }: ActiveClient): string | null {
   const challenge = params.one("code_challenge");
@@ -315,7 +327,7 @@ function readChallenge(params: Params, { confidential, requirePkce }: ActiveClie
   }
   if (method !== "S256")
     throw new OAuthError("invalid_request", "code_challenge_method must be S256.");
-  if (!CHALLENGE.test(challenge))
+  if (!CHALLENGE_PATTERN.test(challenge))
     throw new OAuthError("invalid_request", "code_challenge is not the S256 of a verifier.");
   return challenge;
 }

@@ -1,12 +1,17 @@
 import { randomUUID } from "node:crypto";
 
 import type { Db, Tx } from "../../../db/client.ts";
-import { changesOf } from "../../auth/audit-changes.ts";
-import { recordAudit } from "../../auth/queries/audit.ts";
-import type { AuditAction } from "../../auth/audit-model.ts";
-import { recordAccessDenied, refuseExcess } from "../../auth/actions/access-denied.ts";
-import { type Authority, authorityOf, excessOf, SERVICE_AUTHORITY } from "../../auth/authority.ts";
-import { creating } from "../../auth/actions/keyed-requests.ts";
+import { changesOf } from "../../audit/changes.ts";
+import { recordAudit } from "../../audit/queries.ts";
+import type { AuditAction } from "../../audit/model.ts";
+import { recordAccessDenied, refuseExcess } from "../../auth/access/access-denied.ts";
+import {
+  type Authority,
+  authorityOf,
+  excessOf,
+  SERVICE_AUTHORITY,
+} from "../../auth/access/authority.ts";
+import { creating } from "../../auth/keyed-requests.ts";
 import type { Page } from "../../http/list.ts";
 import type { Caller } from "../../http/principal.ts";
 import { toFieldErrors } from "../../http/rules.ts";
@@ -21,7 +26,7 @@ import {
   type NewClientBody,
   type OAuthClient,
 } from "../model.ts";
-import * as queries from "../queries/clients.ts";
+import * as queries from "../queries.ts";
 
 export interface ClientDeps {
   readonly db: Db;
@@ -29,7 +34,9 @@ export interface ClientDeps {
 }
 
 interface ClientAdministrator extends Caller {
-  /** Whether the caller administers the OAuth clients of every tenant, or only those of the caller's tenant. */
+  /**
+   * True if the caller administers the OAuth clients of every tenant, false if only those of the caller's own tenant.
+   */
   readonly isPlatform: boolean;
 }
 
@@ -61,9 +68,9 @@ export const isClientKey = (key: string): boolean =>
   /^\d{1,15}\./.test(key) && CLIENT_ID.test(key.slice(key.indexOf(".") + 1));
 
 /**
- * Loads an OAuth client for its administrator. Throws 404 if no client has the id. Throws 403 with an AUTHZ_DENIED
- * row if the client belongs to another tenant (contract 2.6), or if it may do more than the caller (contract 3.9).
- * `purpose` selects which authority is compared.
+ * Loads an OAuth client for its administrator. Throws 404 if no client has the id. Throws 403 and writes an
+ * AUTHZ_DENIED row if the client belongs to another tenant (contract 2.6), or if the caller lacks the authority that
+ * `authorityToSee` or `authorityOfClient` requires for the `purpose` (contract 3.9).
  */
 export async function findOwnClient(
   deps: ClientDeps,
@@ -137,15 +144,16 @@ export async function changeClient(
   const now = deps.clock.now();
   const { clientId } = client;
   const details = { client_id: clientId, fields: Object.keys(changes) };
-  await refuseExcess(deps, caller, authorityOfClient(changed(client, changes)), details);
+  await refuseExcess(deps, caller, authorityOfClient(changedClient(client, changes)), details);
   return deps.db.transaction(async (tx) => {
     const before = await holdOwnClient(tx, caller, clientId);
-    // The changes are validated again after the lock, because the client may have changed since it was loaded.
+    // The changes are validated again after the client is locked, because another request may have changed the client
+    // since it was loaded.
     const fieldErrors = toFieldErrors(
       clientErrors(changes, { isPlatform: caller.isPlatform, before }),
     );
     if (Object.keys(fieldErrors).length > 0) throw invalid(fieldErrors);
-    const after = { ...changed(before, changes), updatedAt: now };
+    const after = { ...changedClient(before, changes), updatedAt: now };
     denyExcess(caller, after);
     await queries.updateClient(tx, after);
     const { fields } = details;
@@ -155,7 +163,7 @@ export async function changeClient(
   });
 }
 
-function changed(before: OAuthClient, changes: ClientChanges): OAuthClient {
+function changedClient(before: OAuthClient, changes: ClientChanges): OAuthClient {
   return {
     ...before,
     name: changes.name ?? before.name,
@@ -168,8 +176,8 @@ function changed(before: OAuthClient, changes: ClientChanges): OAuthClient {
 }
 
 /**
- * Locks the OAuth client and loads its current state. A caller with too little authority gets an error without an
- * audit row here, because `findOwnClient` already wrote that row.
+ * Locks the OAuth client and loads its current state. Throws an error without an audit row if the client may now do
+ * more than the caller; `findOwnClient` checked this before the lock and wrote the row then.
  */
 async function holdOwnClient(
   tx: Tx,
@@ -201,7 +209,7 @@ export async function rotateClientSecret(
   return db.transaction(async (tx) => {
     const before = await holdOwnClient(tx, caller, clientId);
     if (!before.confidential)
-      throw invalid({ confidential: ["is false: a public client has no secret"] });
+      throw invalid({ confidential: ["must be true: a public client has no secret"] });
     const client = { ...before, secretHash: hashSecret(secret), updatedAt: now };
     await queries.updateClient(tx, client);
     await audit(tx, caller, { action: "CLIENT_SECRET_ROTATED", clientId, at: now });
@@ -210,8 +218,8 @@ export async function rotateClientSecret(
 }
 
 /**
- * Deletes an OAuth client in two commits. After the first commit no token is issued to the client any more, so the
- * second commit waits only for requests that are already in progress.
+ * Deletes an OAuth client in two transactions. After the first one commits, no token is issued to the client any more.
+ * So the second one waits only for requests that were already in progress.
  */
 export async function deleteClient(
   { db, clock }: ClientDeps,
@@ -241,8 +249,9 @@ async function audit(
 }
 
 /**
- * Returns the authority of an OAuth client. A first-party client has the authority of the service: it acts without
- * consent and may handle passwords, so only a super-admin in person may create or change such a client.
+ * Returns the authority that a caller needs to create or change an OAuth client. A first-party client has the authority
+ * of the service: it acts without the user's consent and may handle passwords. So only a super-admin in person may
+ * create or change such a client.
  */
 function authorityOfClient(client: OAuthClient): Authority {
   if (client.firstParty) return SERVICE_AUTHORITY;

@@ -1,11 +1,11 @@
 import type { Db } from "../../../db/client.ts";
-import type { FailureAudit } from "../../auth/audit-failures.ts";
-import type { KeyRing } from "../../auth/key-ring.ts";
+import type { FailureAudit } from "../../audit/failures.ts";
+import type { KeyRing } from "../../auth/keys/key-ring.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Passwords } from "../../lib/password.ts";
-import type { SecretBox } from "../../lib/secret-box.ts";
+import type { SecretBox } from "../../lib/secrets.ts";
 
 export interface OAuthDeps {
   readonly db: Db;

@@ -7,15 +7,15 @@ import {
   endClientSession,
   holdPersonInClient,
   openClientSession,
-} from "../../auth/actions/client-session.ts";
-import { inspectClientToken, revokeClientToken } from "../../auth/actions/inspect-token.ts";
-import { attemptSignIn } from "../../auth/actions/log-in.ts";
-import { neededStep } from "../../auth/actions/second-step.ts";
-import { refreshSession } from "../../auth/actions/refresh-session.ts";
+} from "../../auth/sign-in/client-session.ts";
+import { inspectClientToken, revokeClientToken } from "../../auth/tokens/inspect-token.ts";
+import { attemptSignIn } from "../../auth/sign-in/log-in.ts";
+import { neededStep } from "../../auth/factors/second-step.ts";
+import { refreshSession } from "../../auth/sign-in/refresh-session.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { hashSecret } from "../../lib/secrets.ts";
 import { isVerifier } from "../../sso/model.ts";
-import { equalInConstantTime } from "../../lib/secret-box.ts";
+import { equalInConstantTime } from "../../lib/secrets.ts";
 import { type Credentials, invalidClient } from "../credentials.ts";
 import { admitsUser, decideRedemption, decideScope } from "../decide.ts";
 import type { TokenRequest } from "../grants.ts";
@@ -26,12 +26,12 @@ import {
   type TokenAnswer,
 } from "../model.ts";
 import { OAuthError } from "../oauth-error.ts";
-import { type ActiveClient, findActiveClient } from "../queries/clients.ts";
+import { type ActiveClient, findActiveClient } from "../queries.ts";
 import {
   findAuthorizationCode,
   holdAuthorizationCode,
   redeemAuthorizationCode,
-} from "../queries/codes.ts";
+} from "../queries.ts";
 import type { OAuthDeps } from "./deps.ts";
 
 interface ClientRequest<G extends TokenRequest["grant"]> {
@@ -41,8 +41,8 @@ interface ClientRequest<G extends TokenRequest["grant"]> {
 }
 
 /**
- * Handles `POST /oauth/token` after the grant type and the parameters were read: authenticates the client, then the
- * user.
+ * Handles `POST /oauth/token` after `readTokenRequest` has read the request: authenticates the client first, and then
+ * the password, the refresh token or the code.
  */
 export async function grantToken(
   deps: OAuthDeps,
@@ -53,7 +53,7 @@ export async function grantToken(
   // Only a confidential first-party client may use the password grant. Third parties and public clients use the code
   // flow.
   const isFit = request.grant !== "password" || (client.confidential && client.firstParty);
-  if (!isFit || !client.grantTypes.includes(request.grant)) throw unauthorized();
+  if (!isFit || !client.grantTypes.includes(request.grant)) throw unauthorizedClient();
   if (request.grant === "password")
     return grantByPassword(deps, { client, request, requestContext });
   if (request.grant === "refresh_token")
@@ -67,7 +67,7 @@ async function grantByPassword(
   { client, request, requestContext }: ClientRequest<"password">,
 ): Promise<TokenAnswer> {
   const scope = decideScope(client, request.scopes);
-  if (scope === undefined) throw tooWide();
+  if (scope === undefined) throw scopeTooWide();
   const { email, password } = request;
   const method = "password_grant";
   const admits = (user: { partnerId: number | null }) => admitsUser(client, user);
@@ -84,7 +84,7 @@ async function grantByPassword(
         requestContext,
         now,
       });
-      if (session === undefined) throw unauthorized();
+      if (session === undefined) throw unauthorizedClient();
       return session;
     },
   );
@@ -95,7 +95,7 @@ async function grantByPassword(
   }
   if (outcome.kind === "wrong")
     throw new OAuthError("invalid_grant", "The email or the password is wrong.");
-  // A locked sign-in gives the status 429 (contract 4.9).
+  // If the sign-in is locked, the response has the status 429 (contract 4.9).
   const headers = { "Retry-After": String(outcome.retryAfterS) };
   const description = `Too many wrong passwords; try again in ${outcome.retryAfterS} s.`;
   throw new OAuthError("invalid_grant", description, { status: 429, headers });
@@ -109,7 +109,7 @@ async function grantByRefresh(
   const { clientId, scopes: ceiling } = client;
   const refresh = { token, clientId, ceiling, ...(scopes && { scopes }) };
   const outcome = await refreshSession(deps, refresh, requestContext);
-  if (outcome.kind === "too_wide") throw tooWide();
+  if (outcome.kind === "too_wide") throw scopeTooWide();
   if (outcome.kind === "refused")
     throw new OAuthError("invalid_grant", "The refresh token is invalid, expired or already used.");
   const { access, refresh: next, scope } = outcome;
@@ -130,12 +130,15 @@ function answerOf(
   };
 }
 
-function unauthorized(): OAuthError {
+function unauthorizedClient(): OAuthError {
   return new OAuthError("unauthorized_client", "The client may not use this grant type.");
 }
 
-function tooWide(): OAuthError {
-  return new OAuthError("invalid_scope", "More is asked for than may be given.");
+function scopeTooWide(): OAuthError {
+  return new OAuthError(
+    "invalid_scope",
+    "The requested scope exceeds the scope that can be granted.",
+  );
 }
 
 interface Redemption {
@@ -144,33 +147,33 @@ interface Redemption {
   readonly requestContext: RequestContext;
 }
 
-type Redeemed = ClientSession & { readonly scope: string };
+type RedeemedSession = ClientSession & { readonly scope: string };
 
 /**
  * Redeems an authorization code (RFC 6749, 4.1.3). An invalid code and the code of another client give the same
  * `invalid_grant`.
  */
-async function redeemCode(deps: OAuthDeps, redemption: Redemption): Promise<Redeemed> {
+async function redeemCode(deps: OAuthDeps, redemption: Redemption): Promise<RedeemedSession> {
   const now = deps.clock.now();
   const redeemed = await deps.db.transaction((tx) => redeem(tx, deps, redemption, now));
   if (redeemed !== undefined) return redeemed;
   throw new OAuthError(
     "invalid_grant",
-    "The code is invalid, expired, used, or of another request.",
+    "The code is invalid, expired, already used, or belongs to another request.",
   );
 }
 
 /**
- * Redeems a code after it has taken the locks in the order that every transaction uses: user, client, code, family.
- * For an invalid code it returns undefined and does not throw, because the end of a replayed sign-in must be
- * committed.
+ * Redeems an authorization code. The locks are taken in the order that every transaction uses: user, client, code,
+ * family. For an invalid code the function returns undefined and does not throw, because a replayed code ends its
+ * sign-in, and this change must be committed.
  */
 async function redeem(
   tx: Tx,
   deps: OAuthDeps,
   { client, request, requestContext }: Redemption,
   now: Date,
-): Promise<Redeemed | undefined> {
+): Promise<RedeemedSession | undefined> {
   const secretHash = hashSecret(request.code);
   const known = await findAuthorizationCode(tx, secretHash);
   if (known === undefined || known.clientId !== client.clientId) return undefined;
@@ -182,9 +185,9 @@ async function redeem(
   const challenge = request.verifier === undefined ? undefined : challengeOf(request.verifier);
   const shown = { clientId, redirectUri: request.redirectUri, challenge };
   const decision = decideRedemption(code, shown, now);
-  if (decision === "replayed") await endReplayed(tx, code, { user, requestContext, at: now });
+  if (decision === "replayed") await endReplayedSignIn(tx, code, { user, requestContext, at: now });
   if (decision !== "redeem") return undefined;
-  // The client's registered scopes may have been reduced since the user gave consent.
+  // Rejects a scope for which the client is not registered any more, although the user gave consent to it.
   const scope = decideScope(client, code.scope.split(" "));
   if (scope === undefined) return undefined;
   const signIn = {
@@ -201,7 +204,7 @@ async function redeem(
   return { ...session, scope };
 }
 
-async function endReplayed(
+async function endReplayedSignIn(
   tx: Tx,
   { familyId, clientId }: AuthorizationCode,
   replay: { user: { id: number; companyId: number }; requestContext: RequestContext; at: Date },
@@ -211,15 +214,16 @@ async function endReplayed(
   await endClientSession(tx, familyId, { ...replay, action: "CODE_REPLAYED", details });
 }
 
-/** Returns the S256 challenge of a PKCE verifier (RFC 7636, 4.2). A text that is no verifier has one that matches none. */
+/**
+ * Returns the S256 challenge of a PKCE verifier (RFC 7636, 4.2). For a malformed verifier, returns a challenge that
+ * matches no stored challenge.
+ */
 function challengeOf(verifier: string): string {
   if (!isVerifier(verifier)) return "";
   return createHash("sha256").update(verifier).digest("base64url");
 }
 
-/**
- * Handles `POST /oauth/revoke` (RFC 7009). A text that is not a token of this client changes nothing and is no error.
- */
+/** Handles `POST /oauth/revoke` (RFC 7009). A text that is not a token of this client is ignored without an error. */
 export async function revokeToken(
   deps: OAuthDeps,
   token: string,
@@ -230,8 +234,8 @@ export async function revokeToken(
 }
 
 /**
- * Handles `POST /oauth/introspect` (RFC 7662). Only clients with a secret may use it, because the id of a public
- * client does not authenticate it (2.1).
+ * Handles `POST /oauth/introspect` (RFC 7662). Only clients with a secret may use it, because the id of a public client
+ * does not authenticate the client (RFC 7662, 2.1).
  */
 export async function introspectToken(
   deps: OAuthDeps,
@@ -246,7 +250,7 @@ export async function introspectToken(
   return {
     active: true,
     ...found.claims,
-    // The signature is not verified here, because `inspectClientToken` has verified the token.
+    // The token is decoded without verification, because `inspectClientToken` has already verified its signature.
     iat: decodeJwt(token).iat,
     iss: serverRoot,
     aud: `${serverRoot}/api`,
@@ -258,8 +262,8 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const CLIENT_ID = new RegExp(CLIENT_ID_PATTERN);
 
 /**
- * Looks up the OAuth client with this id, which may be any text. Returns undefined if no client has the id or its
- * tenant is inactive.
+ * Looks up the OAuth client with this id; the id may be any text that a caller sent. Returns undefined if no client has
+ * the id, or if the tenant of the client is inactive.
  */
 export async function lookUpClient(
   { db }: Pick<OAuthDeps, "db">,
@@ -283,7 +287,8 @@ async function authenticateClient(
       ? secret === undefined
       : equalInConstantTime(hashSecret(secret ?? ""), client.secretHash);
   if (client !== undefined && isRight) return client;
-  // Other text than a client id is not logged, because it may be a secret that was put into the wrong field.
+  // A text that is not a client id is left out of the audit log, because it may be a secret that was sent in the wrong
+  // field.
   const isId = client !== undefined || UUID.test(clientId);
   const details = { client_id: isId ? clientId : null };
   await deps.failures.record({ action: "CLIENT_AUTH_FAILED", details }, requestContext);

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 
-import type { Branding } from "../queries/clients.ts";
+import type { Branding } from "../queries.ts";
 import { formTargetsOf, isHttpsOrigin } from "../redirect-uri.ts";
 
 /** HTML markup that is escaped already. */
@@ -11,25 +11,25 @@ class Html {
   }
 }
 
-type Part = Html | string | number | undefined | readonly Html[];
+type HtmlPart = Html | string | number | undefined | readonly Html[];
 
 /**
  * Builds HTML markup and escapes every inserted part that is not `Html` already. Attribute values must be in double
  * quotes.
  */
-export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
+export function html(strings: TemplateStringsArray, ...parts: readonly HtmlPart[]): Html {
   const text = strings.map((one, i) => one + (i < parts.length ? render(parts[i]) : ""));
   return new Html(text.join(""));
 }
 
-function render(part: Part): string {
+function render(part: HtmlPart): string {
   if (part === undefined) return "";
   if (part instanceof Html) return part.text;
   if (typeof part === "object") return part.map((one) => one.text).join("");
   return escape(String(part));
 }
 
-const ESCAPES: Readonly<Record<string, string>> = {
+const HTML_ESCAPES: Readonly<Record<string, string>> = {
   "&": "&amp;",
   "<": "&lt;",
   ">": "&gt;",
@@ -38,7 +38,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
 };
 
 function escape(text: string): string {
-  return text.replaceAll(/[&<>"']/g, (character) => ESCAPES[character] ?? "");
+  return text.replaceAll(/[&<>"']/g, (character) => HTML_ESCAPES[character] ?? "");
 }
 
 interface PageContent {
@@ -79,7 +79,7 @@ export function pageResponse(content: PageContent, { status, headers = {} }: Pag
 
 function document({ branding, title, body, script, refreshTo }: PageContent, nonce: string): Html {
   const logo = logoOf(branding);
-  // The nonce is base64, which needs no escape.
+  // The nonce is not escaped, because base64 has no character that HTML escapes.
   const withScript =
     script === undefined
       ? body
@@ -132,11 +132,11 @@ function contentSecurityPolicy(
 }
 
 const DEFAULT_COLOR = "#1f4fd8";
-const COLOR = /^#[0-9a-f]{6}$/i;
+const HEX_COLOR = /^#[0-9a-f]{6}$/i;
 
 /** Returns the tenant's brand colour. A value that is not a hex colour is replaced, so that no CSS can be injected. */
 function brandColor({ primaryColor }: Branding): string {
-  return COLOR.test(primaryColor) ? primaryColor : DEFAULT_COLOR;
+  return HEX_COLOR.test(primaryColor) ? primaryColor : DEFAULT_COLOR;
 }
 
 /**
@@ -194,7 +194,7 @@ a { color: inherit; }
 }
 
 /** Branding of a page when no client, and therefore no tenant, is known. */
-const NO_TENANT: Branding = { name: "Sign-in", primaryColor: "", logoUrl: null };
+const NO_TENANT_BRANDING: Branding = { name: "Sign-in", primaryColor: "", logoUrl: null };
 
 /**
  * Renders an error page that ends the authorization flow, because there is no URL to which the user can safely be
@@ -202,6 +202,6 @@ const NO_TENANT: Branding = { name: "Sign-in", primaryColor: "", logoUrl: null }
  */
 export function failurePage(message: string, head: PageHead): Response {
   const body = html`<p class="problem" role="alert">${message}</p>
-    <p>Go back to the app that you came from and start again there.</p>`;
-  return pageResponse({ branding: NO_TENANT, title: "This does not work", body }, head);
+    <p>Go back to the app that you came from and start again.</p>`;
+  return pageResponse({ branding: NO_TENANT_BRANDING, title: "The sign-in failed", body }, head);
 }

@@ -1,12 +1,12 @@
 import { Elysia } from "elysia";
 
-import { type ProofBody, proofBody } from "../../auth/factor-model.ts";
+import { type ProofBody, proofBody } from "../../auth/factors/model.ts";
 import type { Checks } from "../../http/checks.ts";
 import type { HostCookie } from "../../http/cookie.ts";
 import { examine } from "../../http/fields.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { queryOf } from "../../http/text.ts";
-import { AUTHORIZE_RETURN } from "../../sso/places.ts";
+import { AUTHORIZE_RETURN } from "../../sso/urls.ts";
 import {
   type Authorization,
   checkAuthorization,
@@ -74,8 +74,7 @@ export function authorizeRoutes(oauth: AuthorizeDeps) {
       },
     )
     .post("/oauth/authorize", ({ requestContext, raw }) => proceed(deps, { requestContext, raw }), {
-      public: true,
-      signIn: true,
+      public: { isSignIn: true },
       detail: { ...ANSWER_AUTHORIZE_DETAIL },
     })
     .get(
@@ -121,7 +120,8 @@ async function proceed(deps: PageDeps, { requestContext, raw }: SentForm): Promi
   const checked = await checkAuthorization(deps, ticket.query);
   if (checked.kind !== "good") return rejectRequest(deps, checked);
   const step = { requestContext, form, browser, ticket, authorization: checked.authorization };
-  // A form that was sent without a button counts as `sign_in`, unless the user has signed in already.
+  // A form that was sent without a button counts as `prove` if the sign-in waits for a second factor, and otherwise as
+  // `sign_in`. After the sign-in, a form without a button has no action.
   const first = ticket.waiting === undefined ? "sign_in" : "prove";
   const action = form.one("action") ?? (ticket.signedIn === null ? first : undefined);
   if (action === "deny") return deny(deps, step);
@@ -134,9 +134,9 @@ async function proceed(deps: PageDeps, { requestContext, raw }: SentForm): Promi
 }
 
 /**
- * Returns whether the form was sent from a page of this service. Browsers send `Origin`, or hide it and send
- * `Sec-Fetch-Site`. A request with neither header does not come from a browser that another site could misuse; the
- * cookie and the encrypted ticket protect the form as well.
+ * Returns whether the form was sent from a page of this service. Browsers send `Origin`, or send it as `null` together
+ * with `Sec-Fetch-Site`. A request with neither header is accepted, because it does not come from a browser that
+ * another site could misuse. The cookie and the encrypted ticket protect the form as well.
  */
 function isOwnForm(headers: Headers, serverRoot: string): boolean {
   const [origin, site] = [headers.get("origin"), headers.get("sec-fetch-site")];
@@ -156,7 +156,10 @@ async function signIn(deps: PageDeps, step: Step): Promise<Response> {
   const request = pageRequestOf(step);
   const [email, password] = [form.one("email"), form.one("password")];
   if (email === undefined || password === undefined)
-    return showSignInAgain(deps, request, { status: 400, problem: "Please fill in both fields." });
+    return showSignInAgain(deps, request, {
+      status: 400,
+      problem: "Enter your email and your password.",
+    });
   const outcome = await signInAtPage(deps, authorization, { email, password, requestContext });
   if (outcome.kind === "wrong")
     return showSignInAgain(deps, request, {
@@ -197,21 +200,24 @@ async function prove(deps: PageDeps, step: Step, waiting: WaitingUser): Promise<
 
 function proofProblem(outcome: Awaited<ReturnType<typeof proveAtPage>> | undefined): SignInProblem {
   if (outcome?.kind !== "locked")
-    return { status: 400, problem: "The code is wrong, or was used before." };
+    return { status: 400, problem: "The code is wrong or was already used." };
   const wait = inWords(outcome.retryAfterS);
-  const problem = `There were too many wrong codes. Codes of the app are locked; try again in ${wait}.`;
+  const problem = `There were too many wrong codes. Codes of the authenticator app are locked; try again in ${wait}.`;
   return { status: 429, problem, headers: { "Retry-After": String(outcome.retryAfterS) } };
 }
 
-/** Reads the proof of the form: that of a passkey, six digits of an app, or a recovery code. */
+/**
+ * Reads the proof of a second factor from the form: a passkey assertion, six digits of an authenticator app, or a
+ * recovery code. Returns undefined if it is malformed.
+ */
 function readProof(form: Params): ProofBody | undefined {
   const [passkey, code = ""] = [form.one("passkey"), form.one("code")?.trim()];
   const typed = /^\d{6}$/.test(code) ? { code } : { recovery_code: code };
-  const examined = examine(proofBody, passkey === undefined ? typed : { passkey: parsed(passkey) });
+  const examined = examine(proofBody, passkey === undefined ? typed : { passkey: jsonOf(passkey) });
   return "value" in examined ? examined.value : undefined;
 }
 
-function parsed(json: string): unknown {
+function jsonOf(json: string): unknown {
   try {
     return JSON.parse(json);
   } catch {
@@ -237,6 +243,6 @@ async function deny(
 ): Promise<Response> {
   if (ticket.signedIn !== null)
     await denyConsent(deps, { secret: ticket.signedIn.secret, requestContext });
-  const error_description = "The user said no.";
+  const error_description = "The user denied the request.";
   return sendBack(deps, authorization, { error: "access_denied", error_description });
 }

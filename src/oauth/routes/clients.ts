@@ -2,8 +2,8 @@ import { join } from "../../http/join.ts";
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
-import { recordCompanyRead } from "../../auth/actions/tenant-reads.ts";
-import { partnerAdmin, superAdmin, withStepUp } from "../../auth/guard.ts";
+import { recordCompanyRead } from "../../auth/access/tenant-reads.ts";
+import { partnerAdmin, superAdmin, withStepUp } from "../../auth/access/guard.ts";
 import { type Access, BASE_PATH } from "../../http/access.ts";
 import type { Checks } from "../../http/checks.ts";
 import { loads } from "../../http/request-state.ts";
@@ -29,7 +29,7 @@ interface ClientRouteDeps extends actions.ClientDeps {
 }
 
 /** One of the two paths at which the routes that manage OAuth clients are mounted. */
-interface Group<P extends string> {
+interface RouteGroup<P extends string> {
   readonly path: P;
   readonly tag: string;
   /** Text at the end of the OpenAPI summary of each route in the group. */
@@ -61,16 +61,16 @@ export function clientRoutes(deps: ClientRouteDeps) {
   );
 }
 
-function groupRoutes<const P extends string>(deps: ClientRouteDeps, group: Group<P>) {
+function groupRoutes<const P extends string>(deps: ClientRouteDeps, group: RouteGroup<P>) {
   return join(
-    listRoutes(deps, group),
+    clientListRoutes(deps, group),
     showRoute(deps, group),
     changingRoutes(deps, group),
     secretRoute(deps, group),
   );
 }
 
-function listRoutes<const P extends string>(deps: ClientRouteDeps, group: Group<P>) {
+function clientListRoutes<const P extends string>(deps: ClientRouteDeps, group: RouteGroup<P>) {
   const { access, isPlatform, titleSuffix } = group;
   return groupBase(deps, group)
     .get(
@@ -121,7 +121,7 @@ function listRoutes<const P extends string>(deps: ClientRouteDeps, group: Group<
  */
 function groupBase<const P extends string>(
   deps: ClientRouteDeps,
-  { path, tag, isPlatform }: Group<P>,
+  { path, tag, isPlatform }: RouteGroup<P>,
   purpose: "see" | "change" = "see",
 ) {
   return new Elysia({ prefix: `${BASE_PATH}${path}` as const, tags: [tag] }).use(deps.checks).macro(
@@ -136,7 +136,7 @@ function groupBase<const P extends string>(
   );
 }
 
-function showRoute<const P extends string>(deps: ClientRouteDeps, group: Group<P>) {
+function showRoute<const P extends string>(deps: ClientRouteDeps, group: RouteGroup<P>) {
   const { access, isPlatform, titleSuffix } = group;
   return groupBase(deps, group).get(
     "/:id",
@@ -150,17 +150,17 @@ function showRoute<const P extends string>(deps: ClientRouteDeps, group: Group<P
       response: { 200: clientObject },
       detail: {
         summary: `Get an OAuth client${titleSuffix}`,
-        description: "Never with its secret.",
+        description: "The secret is not returned.",
       },
     },
   );
 }
 
-/** Records that an operator reads clients (contract 10.3). */
+/** Records in the audit log that an operator reads OAuth clients of a company (contract 10.3). */
 const recordRead = (deps: ClientRouteDeps, caller: Caller, companyId: number | null) =>
   recordCompanyRead(deps, caller, { companyId, kind: "oauth-clients" });
 
-function changingRoutes<const P extends string>(deps: ClientRouteDeps, group: Group<P>) {
+function changingRoutes<const P extends string>(deps: ClientRouteDeps, group: RouteGroup<P>) {
   const { access, isPlatform, titleSuffix } = group;
   const update = async (caller: Caller, client: OAuthClient, changes: ClientChanges) => {
     const administrator = { ...caller, isPlatform };
@@ -213,7 +213,7 @@ function changingRoutes<const P extends string>(deps: ClientRouteDeps, group: Gr
         response: { 204: Type.Void() },
         detail: {
           summary: `Delete an OAuth client${titleSuffix}`,
-          description: "Its tokens stop working at once.",
+          description: "Its tokens stop working immediately.",
         },
       },
     );
@@ -223,7 +223,7 @@ interface FoundClient {
   readonly client: OAuthClient;
 }
 
-function secretRoute<const P extends string>(deps: ClientRouteDeps, group: Group<P>) {
+function secretRoute<const P extends string>(deps: ClientRouteDeps, group: RouteGroup<P>) {
   const { access, isPlatform, titleSuffix } = group;
   return groupBase(deps, group, "change").post(
     "/:id/secret",
@@ -238,7 +238,7 @@ function secretRoute<const P extends string>(deps: ClientRouteDeps, group: Group
       response: { 200: newClientObject },
       detail: {
         summary: `Rotate the secret of an OAuth client${titleSuffix}`,
-        description: "The old secret stops working at once.",
+        description: "The old secret stops working immediately.",
       },
     },
   );

@@ -7,7 +7,7 @@ import type { DocumentDecoration } from "elysia";
 
 type RequestBody = Exclude<NonNullable<DocumentDecoration["requestBody"]>, { $ref: string }>;
 type Responses = NonNullable<DocumentDecoration["responses"]>;
-/** A schema of OpenAPI 3.1; the types are those of 3.0, which lacks `examples`. */
+/** A schema of OpenAPI 3.1. Elysia's types describe OpenAPI 3.0, in which a schema has no `examples`. */
 type Schema = NonNullable<RequestBody["content"][string]["schema"]> & {
   readonly examples?: readonly unknown[];
 };
@@ -64,7 +64,7 @@ const page = (description: string): Responses[string] & { title: string } => ({
   description,
   content: { "text/html": { schema: { type: "string" } } },
 });
-const ALWAYS_PAGES: Responses = {
+const COMMON_ERROR_PAGES: Responses = {
   "405": page("Method not supported."),
   "429": page("Too many requests."),
   "500": page("Something went wrong on our side."),
@@ -77,15 +77,15 @@ const parameter = (name: string, required = false) => ({
   schema: text(),
 });
 
-const ALWAYS = {
+const COMMON_ERRORS = {
   "405": ["invalid_request"],
   "413": ["invalid_request"],
   "429": ["temporarily_unavailable"],
   "500": ["server_error"],
   "503": ["temporarily_unavailable"],
 };
-const CLIENT = {
-  client_id: text("Client id; id and secret may come by HTTP Basic instead."),
+const CLIENT_PARAMETERS = {
+  client_id: text("Client id. Id and secret may be sent with HTTP Basic instead."),
   client_secret: text("Secret of a confidential client."),
 };
 const EXAMPLE_CLIENT = {
@@ -152,7 +152,7 @@ export const TOKEN_DETAIL: DocumentDecoration = {
     ["grant_type"],
     {
       grant_type: { type: "string", enum: ["password", "refresh_token", "authorization_code"] },
-      ...CLIENT,
+      ...CLIENT_PARAMETERS,
       username: text("The user's email address."),
       password: text(),
       refresh_token: text(),
@@ -180,8 +180,9 @@ export const TOKEN_DETAIL: DocumentDecoration = {
         "unsupported_grant_type",
       ],
       "401": ["invalid_client"],
-      ...ALWAYS,
-      // Status 429 means that the rate limit is exceeded or that the sign-in is locked (contract 4.9).
+      ...COMMON_ERRORS,
+      // Status 429 has two codes: `temporarily_unavailable` if the rate limit is exceeded, and `invalid_grant` if the
+      // sign-in is locked (contract 4.9).
       "429": ["invalid_grant", "temporarily_unavailable"],
     }),
   },
@@ -191,39 +192,39 @@ export const REVOKE_DETAIL: DocumentDecoration = {
   operationId: "revokeOAuthToken",
   security: [{}, { client: [] }],
   summary: "Revoke a token",
-  description: "RFC 7009. A foreign token is not revoked; the response is the same.",
+  description: "RFC 7009. A token of another client is not revoked, but the response is the same.",
   requestBody: form(
     ["token"],
-    { token: text(), token_type_hint: text(), ...CLIENT },
+    { token: text(), token_type_hint: text(), ...CLIENT_PARAMETERS },
     { token: "eyJhbGciOiJSUzI1NiJ9…", ...EXAMPLE_CLIENT },
   ),
   responses: {
     "200": answer("The token is revoked or was invalid.", { type: "object" }, {}),
-    ...errorResponses({ "400": ["invalid_request"], "401": ["invalid_client"], ...ALWAYS }),
+    ...errorResponses({ "400": ["invalid_request"], "401": ["invalid_client"], ...COMMON_ERRORS }),
   },
 };
 
 export const INTROSPECT_DETAIL: DocumentDecoration = {
   operationId: "introspectToken",
   security: [{}, { client: [] }],
-  summary: "Ask about a token",
+  summary: "Introspect a token",
   description: "RFC 7662. A client sees only its own tokens.",
   requestBody: form(
     ["token"],
-    { token: text(), ...CLIENT },
+    { token: text(), ...CLIENT_PARAMETERS },
     { token: "eyJhbGciOiJSUzI1NiJ9…", ...EXAMPLE_CLIENT },
   ),
   responses: {
     "200": answer("Current state of the token.", INTROSPECTION, { active: false }),
-    ...errorResponses({ "400": ["invalid_request"], "401": ["invalid_client"], ...ALWAYS }),
+    ...errorResponses({ "400": ["invalid_request"], "401": ["invalid_client"], ...COMMON_ERRORS }),
   },
 };
 
 export const AUTHORIZE_DETAIL: DocumentDecoration = {
   operationId: "authorize",
-  summary: "Begin the authorization code flow",
+  summary: "Start the authorization code flow",
   description:
-    "The browser gets the sign-in and consent pages, then returns to `redirect_uri` with a code.",
+    "The browser shows the sign-in and consent pages, then returns to `redirect_uri` with a code.",
   parameters: [
     parameter("response_type", true),
     parameter("client_id", true),
@@ -234,26 +235,26 @@ export const AUTHORIZE_DETAIL: DocumentDecoration = {
     "200": page("Sign-in or consent page."),
     "302": { description: "Redirect to `redirect_uri` with an error." },
     "400": page("Unknown client or redirect_uri, so no redirect."),
-    ...ALWAYS_PAGES,
+    ...COMMON_ERROR_PAGES,
   },
 };
 
 export const AUTHORIZE_RETURN_DETAIL: DocumentDecoration = {
   operationId: "returnFromProvider",
   summary: "Continue the authorization code flow after single sign-on",
-  description: "The service's own page redirects here; the ticket works in that browser only.",
+  description: "The service's own page redirects here. The ticket is valid only in that browser.",
   parameters: [parameter("ticket", true), parameter("code"), parameter("error")],
   responses: {
     "200": page("The consent page."),
     "302": { description: "Redirect to `redirect_uri` with a code or an error." },
-    "400": page("The sign-in failed or began in another browser."),
-    ...ALWAYS_PAGES,
+    "400": page("The sign-in failed or was started in another browser."),
+    ...COMMON_ERROR_PAGES,
   },
 };
 
 export const ANSWER_AUTHORIZE_DETAIL: DocumentDecoration = {
   operationId: "answerAuthorizePage",
-  summary: "Answer the page of the authorization code flow",
+  summary: "Submit the page of the authorization code flow",
   description: "The service's own page sends this form.",
   requestBody: form([], {}, {}),
   responses: {
@@ -262,6 +263,6 @@ export const ANSWER_AUTHORIZE_DETAIL: DocumentDecoration = {
     "403": page("The form was sent from another site."),
     "400": page("Unknown or expired form."),
     "413": page("The form is too large."),
-    ...ALWAYS_PAGES,
+    ...COMMON_ERROR_PAGES,
   },
 };

@@ -3,8 +3,8 @@ import { ConfigError, readConfig } from "../../lib/config.ts";
 import type { Env } from "../../lib/settings-reader.ts";
 import { advice, type Finding } from "./finding.ts";
 
-/** Prefixes that only our settings use. */
-const PREFIXES = [
+/** Prefixes of environment variables that only settings of ReviewRelay have. */
+const OWN_PREFIXES = [
   "WEBHOOK",
   "RETENTION",
   "RETRY_",
@@ -20,10 +20,13 @@ const PREFIXES = [
   "AUDIT_RETENTION",
   "HISTORY_RETENTION",
 ];
-/** A variable of commands that partners use. It is known, but no setting that a misspelt one could mean. */
-const OF_PARTNERS = "WEBHOOK_SECRET";
+/**
+ * A variable that only the commands for partners read. It is not reported as unknown, and is never suggested for a
+ * misspelt name.
+ */
+const PARTNER_VARIABLE = "WEBHOOK_SECRET";
 /** Settings that `readConfig` does not read: those of the demo and of `setup`. */
-const ELSEWHERE = [
+const OTHER_SETTINGS = [
   "DATA_DIR",
   "DISPATCHERS",
   "SETUP_COMPANY",
@@ -33,20 +36,27 @@ const ELSEWHERE = [
   "SETUP_REVIEW_SITES",
 ];
 const MAX_EDITS = 2;
-/** A name with one of our prefixes may differ by this share of its characters, such as `WEBHOOK_ALLOWED_NETS`. */
+/**
+ * The number of edits by which a name with one of `OWN_PREFIXES` may differ from a setting, as a share of its length.
+ * For example, `WEBHOOK_ALLOWED_NETS` is recognised as `WEBHOOK_ALLOWED_NETWORKS`.
+ */
 const MAX_SHARE = 0.25;
 /**
- * Shorter names are not compared, because they are too similar to common variables: `HOME` has two letters of `HOST`.
+ * Minimum length at which a name without one of `OWN_PREFIXES` is compared with the settings. Shorter names of other
+ * variables resemble settings: `HOME` and `HOST` differ in two letters.
  */
 const MIN_CHARS = 7;
 
-/** Returns one piece of advice per suspicious variable, without its value. */
+/**
+ * Returns advice for each environment variable that looks like a misspelt setting. The advice does not contain the
+ * value of the variable.
+ */
 export function unknownSettings(env: Env): Finding[] {
   const known = knownNames();
   return Object.keys(env).flatMap((name) => {
-    if (known.has(name) || name === OF_PARTNERS) return [];
-    const isOurs = PREFIXES.some((prefix) => name.startsWith(prefix));
-    const meant = meantBy(name, isOurs, [...known]);
+    if (known.has(name) || name === PARTNER_VARIABLE) return [];
+    const isOurs = OWN_PREFIXES.some((prefix) => name.startsWith(prefix));
+    const meant = settingFor(name, isOurs, [...known]);
     if (meant === undefined && !isOurs) return [];
     const guess = meant === undefined ? "" : `Is it ${meant}? `;
     return [
@@ -55,9 +65,12 @@ export function unknownSettings(env: Env): Finding[] {
   });
 }
 
-/** Collects the names of all settings by recording which ones `readConfig` reads. */
+/**
+ * Collects the names of all settings: those of `OTHER_SETTINGS`, and those that `readConfig` reads from an empty
+ * environment.
+ */
 function knownNames(): Set<string> {
-  const names = new Set(ELSEWHERE);
+  const names = new Set(OTHER_SETTINGS);
   const listener = new Proxy<Record<string, undefined>>(
     {},
     {
@@ -69,13 +82,13 @@ function knownNames(): Set<string> {
   try {
     readConfig(listener);
   } catch (error) {
-    // Required settings are absent in the recording, so this error is expected.
+    // A ConfigError is ignored, because the environment is empty and lacks the required settings.
     if (!(error instanceof ConfigError)) throw error;
   }
   return names;
 }
 
-function meantBy(name: string, isOurs: boolean, known: readonly string[]): string | undefined {
+function settingFor(name: string, isOurs: boolean, known: readonly string[]): string | undefined {
   if (name.length < MIN_CHARS && !isOurs) return undefined;
   const most = isOurs ? Math.max(MAX_EDITS, name.length * MAX_SHARE) : MAX_EDITS;
   const [nearest] = known

@@ -1,4 +1,4 @@
-// Checks of everything except Postgres.
+// Checks of Redis, TLS, descriptors, the server's name, mail and receivers.
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import { connect as connectTls } from "node:tls";
@@ -25,7 +25,7 @@ export const OLDEST_REDIS = 7;
 const HTTPS_MS = 6_000;
 const HTTPS_PORT = 443;
 
-export async function lookAtRedis(config: Config, log: Log): Promise<Finding> {
+export async function checkRedis(config: Config, log: Log): Promise<Finding> {
   const redis = openRedis(config.redisUrl, log);
   try {
     await new Promise((resolve, reject) => redis.once("ready", resolve).once("error", reject));
@@ -33,7 +33,10 @@ export async function lookAtRedis(config: Config, log: Log): Promise<Finding> {
     const version = /(?:valkey|redis)_version:(\S+)/.exec(server)?.[1] ?? "unknown";
     const mode = /redis_mode:(\S+)/.exec(server)?.[1];
     if (mode === "cluster")
-      return fault(`Redis ${version}, a cluster`, "Use one server, or Sentinels.");
+      return fault(
+        `Redis ${version}, a cluster`,
+        "Use a single server or Sentinel instead of a Redis Cluster.",
+      );
     if (Number.parseInt(version, 10) < OLDEST_REDIS)
       return fault(`Redis ${version}`, `Use Redis ${OLDEST_REDIS} or later, or Valkey.`);
     await probeRedis(redis, config.redisPrefix);
@@ -41,7 +44,7 @@ export async function lookAtRedis(config: Config, log: Log): Promise<Finding> {
     if (policy !== "noeviction")
       return advice(
         `Redis ${version} evicts keys (${policy})`,
-        "Set maxmemory-policy noeviction: an evicted hint is found by a sweep, seconds later.",
+        "Set maxmemory-policy noeviction: after an eviction, a delivery starts some seconds later.",
       );
     return ok(`Redis ${version}`);
   } finally {
@@ -49,10 +52,13 @@ export async function lookAtRedis(config: Config, log: Log): Promise<Finding> {
   }
 }
 
-const LOOPBACK = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/;
+const LOOPBACK_HOST = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/;
 
-/** Checks whether the connections to stores on other machines are encrypted, and their servers verified. */
-export function lookAtTls(
+/**
+ * Checks whether connections to PostgreSQL and Redis on other machines are encrypted, and whether they verify the
+ * server.
+ */
+export function checkTls(
   config: Pick<Config, "databaseUrl" | "maintenanceDatabaseUrl" | "redisUrl">,
 ): Finding {
   const open = [
@@ -61,22 +67,25 @@ export function lookAtTls(
     ["REDIS_URL", config.redisUrl, /^rediss/],
   ] as const;
   const names = open.flatMap(([name, url, isSafe]) =>
-    isSafe.test(url) || hostsOf(url).every((host) => LOOPBACK.test(host)) ? [] : [name],
+    isSafe.test(url) || hostsOf(url).every((host) => LOOPBACK_HOST.test(host)) ? [] : [name],
   );
-  if (names.length === 0) return ok("stores on other machines are reached by TLS");
+  if (names.length === 0) return ok("stores on other machines are connected by TLS");
   return advice(
-    `${names.join(", ")}: another machine, without TLS that verifies the server`,
-    "Use ?sslmode=verify-full and rediss://, as docs/operations/production.md says.",
+    `${names.join(", ")}: on another machine, without TLS that verifies the server`,
+    "Use ?sslmode=verify-full and rediss:// (docs/operations/production.md).",
   );
 }
 
-/** Returns the hosts of a URL that may have several, without their ports. */
+/**
+ * Returns the hosts of a URL without their ports. A URL of PostgreSQL or Redis may have several hosts, separated by
+ * commas.
+ */
 export function hostsOf(url: string): string[] {
   const [, hosts = ""] = /^[a-z+]+:\/\/(?:[^/?]*@)?([^/?]*)/.exec(url) ?? [];
   return hosts.split(",").map((one) => one.replace(/:\d+$/, ""));
 }
 
-export function lookAtDescriptors(): Finding {
+export function checkDescriptors(): Finding {
   const count = countDescriptors();
   const said = `${count} descriptors`;
   const remedy = `Start dispatchers with ulimit -n ${WANTED_DESCRIPTORS} or more (LimitNOFILE=, ulimits:).`;
@@ -87,22 +96,22 @@ export function lookAtDescriptors(): Finding {
     : ok(said);
 }
 
-export async function lookAtName({ serverRoot }: Config): Promise<Finding> {
+export async function checkName({ serverRoot }: Config): Promise<Finding> {
   const { hostname, protocol } = new URL(serverRoot);
   const addresses = await lookup(hostname.replace(/^\[|\]$/g, ""), { all: true });
   const said = `${serverRoot} is ${addresses.map(({ address }) => address).join(", ")}`;
   if (protocol === "https:") return ok(said);
   return advice(
     `${said}, without TLS`,
-    "Set SERVER_ROOT to the https origin that people and clients use: it is the issuer of all tokens.",
+    "Set SERVER_ROOT to the https origin that users and clients use: it is the issuer of all tokens.",
   );
 }
 
-export async function lookAtMail({ smtpUrl, mailFrom }: Config): Promise<Finding> {
+export async function checkMail({ smtpUrl, mailFrom }: Config): Promise<Finding> {
   if (smtpUrl === undefined)
     return advice(
       "no SMTP_URL",
-      "Set SMTP_URL and MAIL_FROM: until then all mails stay queued, including invitations and codes.",
+      "Set SMTP_URL and MAIL_FROM: without them, all mails stay queued, including invitations and codes.",
     );
   const transport = createTransport({ url: smtpUrl, connectionTimeout: HTTPS_MS });
   try {
@@ -111,15 +120,15 @@ export async function lookAtMail({ smtpUrl, mailFrom }: Config): Promise<Finding
     transport.close();
   }
   if (!mailFrom.address.endsWith("@localhost"))
-    return ok(`the server accepts us; mails come from ${mailFrom.address}`);
+    return ok(`the server accepts the sign-in; mails are sent from ${mailFrom.address}`);
   return advice(
-    `the server accepts us; mails come from ${mailFrom.address}`,
-    "Set MAIL_FROM to an address of yours: receivers reject mails from localhost.",
+    `the server accepts the sign-in; mails are sent from ${mailFrom.address}`,
+    "Set MAIL_FROM to an address in your own domain: receivers reject mails from localhost.",
   );
 }
 
 /** Opens a TLS connection in the same way as a delivery, and sends nothing. */
-export async function lookAtHttps(url: URL, config: Config): Promise<Finding> {
+export async function checkHttps(url: URL, config: Config): Promise<Finding> {
   const host = url.hostname;
   const port = Number(url.port) || HTTPS_PORT;
   const resolution = await resolveChecked(host, config.egress, { lookup: systemLookup });
@@ -159,7 +168,7 @@ function openTls(
     };
     socket.once("secureConnect", () => end(resolve));
     socket.once("error", (error) => end(() => reject(error)));
-    signal.addEventListener("abort", () => end(() => reject(new Error("no answer"))), {
+    signal.addEventListener("abort", () => end(() => reject(new Error("no response"))), {
       once: true,
     });
   });

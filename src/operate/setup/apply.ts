@@ -1,20 +1,20 @@
-// Writes the desired state in one transaction, under its own lock.
+// Writes the desired state in one transaction that holds an advisory lock, so that two setups do not run at the same
+// time.
 import type { RawDb, RawTx } from "../../../db/client.ts";
 import { FIRST_OWN_ID, ownId } from "../../../db/own-ids.ts";
 import { companies, plans, users } from "../../../db/schema/companies.ts";
 import { reviewSites } from "../../../db/schema/providers.ts";
+import type { AuditAction } from "../../audit/model.ts";
+import { recordAudit } from "../../audit/queries.ts";
+import { makeInvitation } from "../../auth/passwords/invitations.ts";
+import { hasEmail, resolveEmail } from "../../auth/passwords/email-queries.ts";
+import { COMMAND_CLIENT } from "../../cli/oauth.ts";
+import { providerSecretContext } from "../../intake/provider-model.ts";
+import type { Config } from "../../lib/config.ts";
+import type { SecretBox } from "../../lib/secrets.ts";
+import { newSecret } from "../../lib/secrets.ts";
 import { insertPlan, insertProvider } from "../../tenants/queries/stores.ts";
 import { insertUser } from "../../tenants/queries/users.ts";
-import { recordAudit } from "../../auth/queries/audit.ts";
-import { hasEmail, resolveEmail } from "../../auth/queries/emails.ts";
-import type { AuditAction } from "../../auth/audit-model.ts";
-import { makeInvitation } from "../../auth/actions/invitations.ts";
-import type { Config } from "../../lib/config.ts";
-import { COMMAND_CLIENT } from "../../cli/oauth.ts";
-import { newSecret } from "../../lib/secrets.ts";
-import type { SecretBox } from "../../lib/secret-box.ts";
-import { providerSecretContext } from "../../intake/provider-model.ts";
-import { makeCommandClient } from "./command-client.ts";
 import { UsageError, type MissingRecords, type DesiredState } from "./desired-state.ts";
 
 interface Deps {
@@ -23,27 +23,33 @@ interface Deps {
   readonly now: Date;
 }
 
-interface Made {
+interface MadeRecord {
   readonly name: string;
   readonly isNew: boolean;
 }
 
 export interface Result {
-  readonly company: Made;
-  /** The named administrator, else the first one; absent if there is none and none was named. */
+  readonly company: MadeRecord;
+  /**
+   * The administrator whom the desired state names; without a name, the first active super-admin. Undefined if there is
+   * none.
+   */
   readonly admin:
     | {
         readonly email: string;
         readonly isNew: boolean;
         readonly hasPassword: boolean;
-        /** The link that this run made; absent if an earlier link still works, or a password is set. */
+        /**
+         * The invitation link that this run has created; undefined if an earlier link is still valid, or if a password
+         * is set.
+         */
         readonly link: string | undefined;
         readonly linkExpiresAt: Date | undefined;
       }
     | undefined;
-  readonly plans: readonly Made[];
-  /** `secret` is present for a new site only and is shown once. */
-  readonly sites: readonly (Made & {
+  readonly plans: readonly MadeRecord[];
+  /** The review sites. `secret` is present only for a site that this run has created, and is shown once. */
+  readonly sites: readonly (MadeRecord & {
     readonly slug: string;
     readonly secret: string | undefined;
   })[];
@@ -58,7 +64,7 @@ export async function findMissing({ sql }: Pick<RawDb, "sql">): Promise<MissingR
            not exists (select from users where role = 'super_admin' and is_active) as admin,
            not exists (select from plans) as plans,
            not exists (select from review_sites) as sites`;
-  if (row === undefined) throw new Error("A select of values answered none.");
+  if (row === undefined) throw new Error("The select of a constant row returned no row.");
   return row;
 }
 
@@ -92,7 +98,7 @@ async function makeCompany(
   tx: RawTx,
   { now }: Deps,
   wanted = DEFAULT_COMPANY,
-): Promise<Made & { id: number }> {
+): Promise<MadeRecord & { id: number }> {
   const [known] = await tx.sql<{ id: number; name: string }[]>`
     select id, name from companies where type = 'platform'`;
   if (known !== undefined) return { ...known, isNew: false };
@@ -110,7 +116,7 @@ interface AdminRow {
   readonly hasPassword: boolean;
   readonly role: string;
   readonly isActive: boolean;
-  /** The expiry of a link that still works. */
+  /** The time at which a valid invitation link of the user expires; null without one. */
   readonly expiresAt: Date | null;
 }
 
@@ -122,16 +128,16 @@ async function makeAdmin(
   const { now } = deps;
   const known = await findAdmin(tx, wanted?.email, now);
   if (known !== undefined && known.role !== "super_admin")
-    throw new UsageError(`${known.email} is a user of another company: name another address.`);
+    throw new UsageError(`${known.email} is a user of another company. Give another address.`);
   if (known?.isActive === false)
-    throw new UsageError(`${known.email} is deactivated: name another address.`);
+    throw new UsageError(`${known.email} is deactivated. Give another address.`);
   if (known === undefined && wanted === undefined) return undefined;
   let id = known?.id;
   const email = known?.email ?? wanted?.email ?? "";
   if (id === undefined) {
     if (await hasEmail(tx, email))
       throw new UsageError(
-        `Several users have the address ${email}: name it as one of them is spelled.`,
+        `Several users have the address ${email} in different spellings. Give the exact spelling of one of them.`,
       );
     const row = { companyId, email, name: wanted?.name ?? email, role: "super_admin" } as const;
     id = await insertUser(tx, {
@@ -162,8 +168,8 @@ async function makeAdmin(
 }
 
 /**
- * Finds the administrator by email; without an email, the first active super-admin, those of setup before those that an
- * import or an operator made.
+ * Finds the administrator by email. Without an email, finds the first active super-admin. Super-admins whom setup
+ * created (ids from `FIRST_OWN_ID` on) come before the others.
  */
 async function findAdmin(
   { sql }: RawTx,
@@ -180,7 +186,7 @@ async function findAdmin(
   return row;
 }
 
-/** Creates the plan; returns false if there is one of that name. */
+/** Creates the plan. Returns false if a plan with that name exists. */
 async function makePlan(
   tx: RawTx,
   { now }: Deps,
@@ -193,7 +199,7 @@ async function makePlan(
   return true;
 }
 
-/** Creates the review site and returns its secret; returns undefined if the site exists. */
+/** Creates the review site and returns its secret. Returns undefined if a site with that slug exists. */
 async function makeSite(
   tx: RawTx,
   { box, now }: Deps,
@@ -224,4 +230,20 @@ async function listAll(
       return { slug, name, secret, isNew: secret !== undefined };
     }),
   };
+}
+
+/**
+ * Creates the public OAuth client with which partners sign in through the command `reviewrelay`. Returns false if the
+ * client exists.
+ */
+export async function makeCommandClient({ sql }: RawTx, now: Date): Promise<boolean> {
+  const { clientId, name, redirectUris, scopes, grantTypes } = COMMAND_CLIENT;
+  const known = await sql`select from oauth_clients where client_id = ${clientId}`;
+  if (known.length > 0) return false;
+  await sql`
+    insert into oauth_clients (client_id, name, confidential, first_party, redirect_uris, scopes, grant_types,
+                               require_pkce, created_at, updated_at)
+    values (${clientId}, ${name}, false, false, ${[...redirectUris]}, ${[...scopes]}, ${[...grantTypes]},
+            true, ${now}, ${now})`;
+  return true;
 }

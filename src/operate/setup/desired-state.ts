@@ -1,4 +1,5 @@
-// Determines the desired state: from flags, else from settings, else from questions at the terminal.
+// Determines what `setup` has to create. Each value comes from a flag; without one, from a setting; without either, from a
+// question at the terminal.
 import { createInterface } from "node:readline/promises";
 import { parseArgs } from "node:util";
 
@@ -17,15 +18,15 @@ import { isMailAddress, spellingOf } from "../../lib/email.ts";
 
 export const USAGE = `Usage: ${commandLine("setup")} [flags]
 
-Creates missing records and changes no existing ones, so it can be run repeatedly. Missing values are asked for at
-a terminal. Each flag may also be given as an environment variable.
+Creates missing records and does not change existing ones, so you can run it repeatedly. Asks for missing values at a
+terminal. Each flag can also be set as an environment variable.
 
   --company NAME              SETUP_COMPANY       the company that runs the platform
   --admin-email ADDRESS       SETUP_ADMIN_EMAIL   an administrator, who gets a link to choose a password
   --admin-name NAME           SETUP_ADMIN_NAME
-  --plan NAME=FEATURE,…       SETUP_PLANS         plans for accounts; repeat the flag, or separate by ;
-  --review-site SLUG=NAME     SETUP_REVIEW_SITES  sites that report reviews; repeat or separate likewise
-  --new-link                                      a new link for an administrator without a password
+  --plan NAME=FEATURE,…       SETUP_PLANS         plans for accounts; repeat the flag, or separate with ;
+  --review-site SLUG=NAME     SETUP_REVIEW_SITES  sites that report reviews; repeat the flag, or separate with ;
+  --new-link                                      creates a new link for an administrator without a password
   --json                                          print the result as JSON`;
 
 const OPTIONS = {
@@ -39,21 +40,21 @@ const OPTIONS = {
   help: { type: "boolean", default: false },
 } as const;
 
-/** The desired state is malformed. */
+/** Error about flags or settings from which no valid desired state can be read. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }
 
 export interface DesiredState {
   company: string | undefined;
-  /** The email is normalised. */
+  /** The administrator to create or to find, with a normalised email; undefined if none is named. */
   admin: { email: string; name: string } | undefined;
   plans: readonly Required<NewPlan>[];
   sites: readonly NewProvider[];
   newLink: boolean;
 }
 
-/** The records that the database does not have yet, which the setup asks for. */
+/** The kinds of records of which the database has none yet. The setup asks for them. */
 export interface MissingRecords {
   readonly company: boolean;
   readonly admin: boolean;
@@ -97,11 +98,13 @@ const splitList = (text: string) =>
 function adminOf(typed: string, given: string | undefined) {
   const email = spellingOf(typed);
   if (!isMailAddress(email))
-    throw new UsageError("The administrator's email must be one plain address.");
+    throw new UsageError(
+      "The administrator's email must be a single address without a display name.",
+    );
   return { email, name: nameOf("administrator", given?.trim() || email) };
 }
 
-/** Returns a name that keeps the rule of the API; throws a UsageError for another. */
+/** Returns the name if it is undefined or meets the rule of the API for names. Throws a UsageError otherwise. */
 function nameOf<T extends string | undefined>(whose: string, name: T): T {
   if (name === undefined || Value.Check(displayName, name)) return name;
   throw new UsageError(`The name of the ${whose} ${displayName["explain"]}.`);
@@ -133,7 +136,7 @@ function siteOf(text: string): NewProvider {
   return site;
 }
 
-/** Splits at the first `=`; the second element is absent if there is none. */
+/** Splits a text at the first `=` and trims both parts. Without `=`, the result has one element. */
 function pairOf(text: string): string[] {
   const at = text.indexOf("=");
   const parts = at < 0 ? [text] : [text.slice(0, at), text.slice(at + 1)];
@@ -141,8 +144,8 @@ function pairOf(text: string): string[] {
 }
 
 /**
- * Asks for missing records that no flag or setting names, if there is a terminal. Throws a UsageError without a
- * terminal if the administrator is missing.
+ * Asks at the terminal for the missing records that no flag or setting names. Without a terminal, nothing is asked, and
+ * a UsageError is thrown if the administrator is missing.
  */
 export async function completeDesiredState(
   desired: DesiredState,
@@ -152,7 +155,7 @@ export async function completeDesiredState(
   if (asks === undefined) {
     if (missing.admin && desired.admin === undefined)
       throw new UsageError(
-        "There is no administrator yet: name one with --admin-email (or SETUP_ADMIN_EMAIL), or run this at a terminal.",
+        "There is no administrator yet. Set --admin-email (or SETUP_ADMIN_EMAIL), or run this command at a terminal.",
       );
     return desired;
   }
@@ -174,7 +177,7 @@ export async function completeDesiredState(
         (missing.admin
           ? adminOf(
               await ask("Email of the first administrator"),
-              await ask("Their name", "Administrator"),
+              await ask("Name of the first administrator", "Administrator"),
             )
           : undefined),
       plans:

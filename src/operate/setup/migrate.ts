@@ -11,19 +11,19 @@ import { systemClock } from "../../lib/clock.ts";
 import { type Config, readDatabases } from "../../lib/config.ts";
 import { exitIfFaulty, reachableOrExit, settingsOrExit } from "../../lib/lifecycle.ts";
 
-/** Brings the database of the settings to the current schema and reports it; exits on an error. */
+/** Migrates the database of the settings to the current schema and prints the result. Ends the process on an error. */
 export async function migrateDatabase(): Promise<void> {
   const { before, applied } = await migrateOrExit(settingsOrExit(readDatabases));
   console.log(
     before.kind === "ahead"
-      ? `The database has a later schema, by ${before.unknown.length} (${describe(before.unknown)}): nothing to do, this version works with it.`
+      ? `The database schema is ahead by ${before.unknown.length} (${describe(before.unknown)}). Nothing to do: this version works with it.`
       : `The database has the current schema${applied === 0 ? "" : `, ${applied} applied`}.`,
   );
 }
 
 /**
- * Migrates as the user that owns the tables. Ends the process with a message where the database cannot be reached or does
- * not get the schema of this version.
+ * Migrates the database as the user that owns the tables (`MAINTENANCE_DATABASE_URL`). Ends the process with a message
+ * if the database cannot be reached or cannot be migrated to the schema of this version.
  */
 export async function migrateOrExit({
   databaseUrl,

@@ -1,4 +1,4 @@
-// Package reviewrelay has the events of ReviewRelay, and verifies deliveries.
+// Package reviewrelay contains the events of ReviewRelay and verifies deliveries.
 package reviewrelay
 
 import (
@@ -29,7 +29,7 @@ const (
 	WebhookTest                 = "webhook.test"
 )
 
-// Event is the body of a delivery. Fields that the event does not have are nil or empty.
+// Event is the body of a delivery. Fields that an event does not have are nil or empty.
 type Event struct {
 	Event      string    `json:"event"`
 	EventID    string    `json:"event_id"`
@@ -38,13 +38,13 @@ type Event struct {
 	DeliveredAt *time.Time `json:"delivered_at"`
 	Partner     Partner    `json:"partner"`
 
-	// Fields of review events. A minimal body has the id of the review alone.
+	// Fields of review events. In a minimal body, the review contains only its id.
 	Actor  *Actor  `json:"actor"`
 	Review *Review `json:"review"`
-	// Metadata is an object that depends on the event.
+	// Metadata is a JSON object whose content depends on the event.
 	Metadata json.RawMessage `json:"metadata"`
 
-	// Fields of events of a connection to a review site.
+	// Fields of events about a connection to a review site.
 	Store      *Store      `json:"store"`
 	ReviewSite *ReviewSite `json:"review_site"`
 	// Axis is "pull" for collecting reviews, "post" for posting responses.
@@ -52,7 +52,7 @@ type Event struct {
 	ErrorCode *string `json:"error_code"`
 	Reason    *string `json:"reason"`
 	ReviewID  *int64  `json:"review_id"`
-	// ReviewHistoryID is in minimal bodies and in posting events.
+	// ReviewHistoryID occurs in minimal bodies and in posting events.
 	ReviewHistoryID *int64 `json:"review_history_id"`
 }
 

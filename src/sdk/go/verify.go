@@ -13,24 +13,26 @@ import (
 	"time"
 )
 
-// ErrSignature says that no signature of a delivery fits a secret. Answer it with 401.
+// ErrSignature reports that no signature of a delivery matches a secret. Respond with status 401.
 var ErrSignature = errors.New("reviewrelay: no signature fits a secret")
 
-// ErrTooOld says that a delivery is older than the tolerance. Answer it with 401.
+// ErrTooOld reports that the time of a delivery differs from the clock by more than the tolerance. Respond with status
+// 401.
 var ErrTooOld = errors.New("reviewrelay: the delivery is too old, or the clock is wrong")
 
 // Verifier verifies the deliveries of a subscription.
 type Verifier struct {
-	// Secrets are those that you hold, which are two during a rotation. They may have the form whsec_… of Standard Webhooks.
+	// Secrets are the current secrets of the subscription; there are two during a rotation. They may have the form whsec_…
+	// of Standard Webhooks.
 	Secrets []string
-	// Tolerance is how far the time of a delivery may be from the clock; five minutes if it is zero.
+	// Tolerance is the maximum difference between the time of a delivery and the clock. Zero means five minutes.
 	Tolerance time.Duration
-	// Now returns the current time; time.Now if it is nil.
+	// Now returns the current time. Nil means time.Now.
 	Now func() time.Time
 }
 
-// Verify returns the event of a delivery. body is the raw body as it arrived. The age of a minimal body is checked only if
-// the subscription has standard_webhooks, because the body has no time.
+// Verify returns the event of a delivery. body is the raw body as received. The age of a minimal body is checked only
+// if the subscription has standard_webhooks, because the body contains no time.
 func (v Verifier) Verify(body []byte, header http.Header) (*Event, error) {
 	keys, plain, err := v.keys()
 	if err != nil {
@@ -48,7 +50,8 @@ func (v Verifier) Verify(body []byte, header http.Header) (*Event, error) {
 			return nil, ErrTooOld
 		}
 	} else {
-		// A secret as whsec_ demands the headers above, which have the time: a replayed delivery may have lost them.
+		// A secret in the form whsec_ requires the headers above. A replayed delivery could omit them, because they contain
+		// the time.
 		given := []string{header.Get("X-SVC-Signature"), header.Get("X-SVC-Signature-Previous")}
 		sign := func(digest []byte) string { return "sha256=" + hex.EncodeToString(digest) }
 		if err := match(plain, given, body, sign); err != nil {
@@ -65,7 +68,7 @@ func (v Verifier) Verify(body []byte, header http.Header) (*Event, error) {
 	return &event, nil
 }
 
-// keys returns the keys of all secrets, and those of the secrets that are no whsec_….
+// keys returns the keys of all secrets, and separately those of the secrets without the form whsec_….
 func (v Verifier) keys() (all, plain [][]byte, err error) {
 	for _, secret := range v.Secrets {
 		key, err := keyOf(secret)
@@ -80,7 +83,7 @@ func (v Verifier) keys() (all, plain [][]byte, err error) {
 	return all, plain, nil
 }
 
-// match returns nil if one of the given signatures is that of a key.
+// match returns nil if one of the given signatures was made with one of the keys.
 func match(keys [][]byte, given []string, signed []byte, sign func([]byte) string) error {
 	for _, key := range keys {
 		mac := hmac.New(sha256.New, key)
@@ -97,10 +100,10 @@ func match(keys [][]byte, given []string, signed []byte, sign func([]byte) strin
 
 const standard = "whsec_"
 
-// leastBytes is the fewest bytes of a key as whsec_…: those of the shortest secret that a subscription can have.
+// leastBytes is the minimum length in bytes of a key in the form whsec_…: the shortest secret that a subscription can have.
 const leastBytes = 8
 
-// keyOf returns the key of a secret. whsec_… is the base64 of the plain secret.
+// keyOf returns the key of a secret. After whsec_ follows the base64 of the plain secret.
 func keyOf(secret string) ([]byte, error) {
 	if secret == "" {
 		return nil, errors.New("reviewrelay: a secret is empty")
@@ -110,7 +113,7 @@ func keyOf(secret string) ([]byte, error) {
 		return []byte(secret), nil
 	}
 	key, err := base64.StdEncoding.DecodeString(encoded)
-	// The decoder skips line breaks.
+	// The decoder ignores line breaks, so the key is encoded again and compared.
 	if err != nil || base64.StdEncoding.EncodeToString(key) != encoded || len(key) < leastBytes {
 		return nil, errors.New("reviewrelay: a secret is not whsec_ and the base64 of at least 8 bytes")
 	}

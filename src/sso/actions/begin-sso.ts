@@ -1,13 +1,13 @@
 import { emailDomain, normalEmail, spellingOf } from "../../lib/email.ts";
 import type { ValidParts } from "../../http/fields.ts";
 import type { RuleErrors } from "../../http/rules.ts";
-import { isUlid } from "../../http/list.ts";
+import { isUlid } from "../../http/ids.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { addMs } from "../../lib/clock.ts";
 import { hashSecret } from "../../lib/secrets.ts";
 import { newOneTimeSecret, s256, STATE_TTL_MS, flowSecrets } from "../browser.ts";
 import type { RedirectQuery } from "../model.ts";
-import { callbackUri, errorUrl, returnUrl, SsoError } from "../places.ts";
+import { callbackUri, errorUrl, returnUrl, SsoError } from "../urls.ts";
 import { findLiveConnection, type LiveConnection } from "../queries/connections.ts";
 import { insertState } from "../queries/sign-ins.ts";
 import { auditSsoError, type AttemptedLeg, type SsoDeps } from "./deps.ts";
@@ -15,7 +15,7 @@ import { auditSsoError, type AttemptedLeg, type SsoDeps } from "./deps.ts";
 /** The URL to which the browser is redirected, and the secret for the browser's cookie. */
 export interface Begun {
   readonly location: string;
-  /** The secret for the cookie; absent if the sign-in could not start. */
+  /** The secret for the cookie; absent if the sign-in could not start, so that `location` is an error URL. */
   readonly browser?: string;
 }
 
@@ -46,8 +46,8 @@ interface SsoStart {
 }
 
 /**
- * Stores a new state and returns the URL of the identity provider for the browser. If there is no usable provider,
- * the function writes an audit row and returns undefined.
+ * Stores a new state and returns the URL of the identity provider for the browser. If there is no usable SSO
+ * connection, or the identity provider fails, the function writes an audit row and returns undefined.
  */
 export async function startSso(
   deps: SsoDeps,
@@ -77,8 +77,8 @@ export async function startSso(
 }
 
 /**
- * Validates the query that starts a single sign-on. The errors may be specific, because the caller wrote the query:
- * they reveal nothing about users or connections.
+ * Validates the query that starts a single sign-on. The errors may be specific, because they concern only the query
+ * that the caller wrote, and reveal nothing about users or SSO connections.
  */
 export function redirectErrors(
   { config }: Pick<SsoDeps, "config">,
@@ -88,13 +88,16 @@ export function redirectErrors(
   const hasChallenge = "code_challenge" in query || query.code_challenge_method === undefined;
   const isAllowed = returnUrl(config, query.return_to) !== undefined;
   return {
-    connection: asksOnce ? undefined : "give either email or connection",
+    connection: asksOnce ? undefined : "send either email or connection",
     code_challenge: hasChallenge ? undefined : "is required with code_challenge_method",
-    return_to: isAllowed ? undefined : "is not one of the places that a sign-in may end at",
+    return_to: isAllowed ? undefined : "is not an allowed address for the end of a sign-in",
   };
 }
 
-/** Finds the SSO connection by its id or by the email's domain, without looking up a user. */
+/**
+ * Finds the SSO connection by its id or by the domain of the email. Looks up no user, so that the result reveals
+ * nothing about users.
+ */
 async function findConnectionOf(deps: SsoDeps, query: SsoStart["query"]): Promise<LiveConnection> {
   const { email, connection: id = "" } = query;
   const by =
@@ -106,7 +109,7 @@ async function findConnectionOf(deps: SsoDeps, query: SsoStart["query"]): Promis
   return connection;
 }
 
-interface Flow {
+interface SsoFlow {
   readonly endpoint: string;
   readonly connection: LiveConnection;
   readonly browser: string;
@@ -116,7 +119,7 @@ interface Flow {
 /** Builds the URL of the authentication request (OpenID Connect Core 1.0, 3.1.2.1; RFC 7636, 4.3). */
 function authorizationUrl(
   { config }: SsoDeps,
-  { endpoint, connection, browser, state }: Flow,
+  { endpoint, connection, browser, state }: SsoFlow,
   email: string | undefined,
 ): string {
   const { nonce, codeVerifier } = flowSecrets(browser, state);
@@ -125,7 +128,8 @@ function authorizationUrl(
     response_type: "code",
     client_id: connection.clientId,
     redirect_uri: callbackUri(config, connection.id),
-    // The profile contains the name, which only a new user needs.
+    // The scope `profile` gives access to the user's name, so it is requested only if the SSO connection creates new
+    // users.
     scope: connection.newUserRole === null ? "openid email" : "openid email profile",
     state,
     nonce,

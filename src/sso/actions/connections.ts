@@ -1,12 +1,13 @@
 import { ulid } from "ulid";
 
 import type { Db, Tx } from "../../../db/client.ts";
-import { recordAudit } from "../../auth/queries/audit.ts";
-import type { AuditAction } from "../../auth/audit-model.ts";
-import { creating } from "../../auth/actions/keyed-requests.ts";
+import { recordAudit } from "../../audit/queries.ts";
+import type { AuditAction } from "../../audit/model.ts";
+import { creating } from "../../auth/keyed-requests.ts";
 import { emailDomain } from "../../lib/email.ts";
 import type { ValidParts } from "../../http/fields.ts";
-import { isUlid, type Page } from "../../http/list.ts";
+import { type Page } from "../../http/list.ts";
+import { isUlid } from "../../http/ids.ts";
 import type { Caller } from "../../http/principal.ts";
 import type { RuleErrors } from "../../http/rules.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -14,7 +15,7 @@ import type { Config } from "../../lib/config.ts";
 import { checkNewWebhookUrl, type EgressPolicy } from "../../lib/egress.ts";
 import { type Lookup, systemTxt, type TxtLookup } from "../../lib/name-resolver.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
-import type { SecretBox } from "../../lib/secret-box.ts";
+import type { SecretBox } from "../../lib/secrets.ts";
 import { placementErrors } from "../../tenants/actions/users.ts";
 import {
   type Connection,
@@ -31,7 +32,7 @@ export interface ConnectionDeps {
   readonly box: SecretBox;
   readonly config: Pick<Config, "egress">;
   readonly lookup?: Lookup;
-  /** The look-up of TXT records; that of the system if absent. */
+  /** Looks up TXT records. If it is absent, the system's resolver is used. */
   readonly lookupTxt?: TxtLookup;
 }
 
@@ -43,7 +44,7 @@ export function listConnections(
   return queries.listConnections(db, companyId, page);
 }
 
-/** Loads an SSO connection. A malformed id gives the same 404 as a missing connection (contract 2.6). */
+/** Loads an SSO connection. A malformed id gives the same 404 as an unknown id (contract 2.6). */
 export async function findConnection(
   { db }: Pick<ConnectionDeps, "db">,
   id: string,
@@ -53,7 +54,7 @@ export async function findConnection(
   return found;
 }
 
-/** Validates the fields of a new SSO connection, or of changes to the connection `ownId`. */
+/** Validates the fields of a new SSO connection or, if `own` is given, of changes to that SSO connection. */
 export async function connectionErrors(
   deps: Pick<ConnectionDeps, "db" | "config" | "lookup">,
   { company_id: companyId, issuer, domains = [], new_users: newUsers }: ValidParts<NewConnection>,
@@ -78,7 +79,10 @@ export async function connectionErrors(
   };
 }
 
-/** Validates role and stores of users whom sign-ins create, like those of a user whom an operator creates. */
+/**
+ * Validates the role and stores that an SSO connection gives to users whom its sign-ins create. The rules are the same
+ * as for a user whom an operator creates.
+ */
 async function newUserErrors(
   db: Db,
   companyId: number,
@@ -89,8 +93,8 @@ async function newUserErrors(
 }
 
 /**
- * Allows an SSO connection only for a partner or an account: users of the platform never sign in through an identity
- * provider (contract 4.13).
+ * Returns an error unless the company of an SSO connection is a partner or an account, because users of the platform
+ * never sign in through an identity provider (contract 4.13).
  */
 async function companyError(db: Db, id: number): Promise<string | undefined> {
   const type = await queries.findCompanyType(db, id);
@@ -99,8 +103,8 @@ async function companyError(db: Db, id: number): Promise<string | undefined> {
 }
 
 /**
- * Creates an SSO connection from a valid body. If another connection has taken one of the email domains meanwhile,
- * the answer is a 422 too.
+ * Creates an SSO connection from a valid body. If another SSO connection has taken one of the email domains since the
+ * validation, the function throws the 422 that the validation would have given.
  */
 export async function createConnection(
   deps: ConnectionDeps,
@@ -144,7 +148,7 @@ export async function updateConnection(
   return deps.db.transaction(async (tx) => {
     const old = await queries.holdConnection(tx, id);
     if (old === undefined) throw new Problem("not_found");
-    const connection = { ...updated(old, body), updatedAt: now };
+    const connection = { ...updatedConnection(old, body), updatedAt: now };
     const { client_secret: secret } = body;
     const sealedClientSecret =
       secret === undefined ? null : deps.box.seal(secret, clientSecretContext(old));
@@ -169,7 +173,7 @@ function orNotFound(connection: Connection | undefined): Connection {
   return connection;
 }
 
-/** Checks that a body names a domain of the connection. */
+/** Returns an error unless the body names a domain of the SSO connection. */
 export function proofErrors({ domains }: Connection, domain: string | undefined): RuleErrors {
   const isOwn = domain !== undefined && domains.some((one) => one.domain === readDomain(domain));
   return {
@@ -178,8 +182,8 @@ export function proofErrors({ domains }: Connection, domain: string | undefined)
 }
 
 /**
- * Looks for the TXT record of a domain and records the proof. Throws a 422 that names the record if it is not there.
- * The proof stays until the domain leaves the connection.
+ * Looks up the TXT record of a domain and stores the time of the proof. If the TXT record does not exist, throws a 422
+ * that names it. The proof stays until the domain is removed from the SSO connection.
  */
 export async function proveDomain(
   deps: ConnectionDeps,
@@ -215,7 +219,7 @@ export async function deleteConnection(
   });
 }
 
-function updated(old: Connection, body: ConnectionUpdate): Connection {
+function updatedConnection(old: Connection, body: ConnectionUpdate): Connection {
   return {
     ...old,
     issuer: body.issuer ?? old.issuer,
@@ -228,8 +232,8 @@ function updated(old: Connection, body: ConnectionUpdate): Connection {
 }
 
 /**
- * Assigns email domains to an SSO connection. Rejects a domain that already has a connection, because
- * `/auth/discover` can name only one.
+ * Assigns email domains to an SSO connection. Throws a 422 for a domain of another SSO connection, because
+ * `/auth/discover` returns only one SSO connection for a domain.
  */
 async function assignDomains(tx: Tx, id: string, domains: readonly string[]): Promise<void> {
   const given = new Set(await queries.insertDomains(tx, id, domains));
@@ -266,11 +270,13 @@ async function audit(
   });
 }
 
-/** Matches a domain name of at least two labels, because nobody owns a top-level domain. */
-const DOMAIN =
+/**
+ * Matches a domain name of at least two labels. A single label is rejected, because no company owns a top-level domain.
+ */
+const DOMAIN_PATTERN =
   /^(?=.{1,253}$)([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9-]{0,61}[a-z][a-z0-9-]*$/;
 
-const isDomain = (text: string): boolean => DOMAIN.test(readDomain(text));
+const isDomain = (text: string): boolean => DOMAIN_PATTERN.test(readDomain(text));
 
 function readDomain(text: string): string {
   return emailDomain(`@${text.trim().toLowerCase()}`);
@@ -281,7 +287,7 @@ function readDomains(texts: readonly string[]): string[] {
   return [...new Set(texts.map(readDomain))].toSorted();
 }
 
-/** Validates each domain. An undefined entry is malformed; the schema already reports it. */
+/** Validates each domain. An undefined element is skipped: it is malformed, and the schema has already reported it. */
 function domainErrors(texts: readonly (string | undefined)[]): RuleErrors {
   return Object.fromEntries(
     texts.flatMap((one, index) =>

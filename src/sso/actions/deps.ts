@@ -1,14 +1,14 @@
 import type { Db } from "../../../db/client.ts";
-import type { FailureAudit } from "../../auth/audit-failures.ts";
-import { type AuditActor, recordAudit } from "../../auth/queries/audit.ts";
-import type { KeyRing } from "../../auth/key-ring.ts";
+import type { FailureAudit } from "../../audit/failures.ts";
+import { type AuditActor, recordAudit } from "../../audit/queries.ts";
+import type { KeyRing } from "../../auth/keys/key-ring.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
-import type { SecretBox } from "../../lib/secret-box.ts";
+import type { SecretBox } from "../../lib/secrets.ts";
 import type { IdentityProviders } from "../identity-providers.ts";
 import type { SsoErrorReason } from "../model.ts";
-import { SsoError } from "../places.ts";
+import { SsoError } from "../urls.ts";
 
 export interface SsoDeps {
   readonly db: Db;
@@ -20,18 +20,24 @@ export interface SsoDeps {
   readonly config: Pick<Config, "serverRoot" | "ssoReturnTo" | "accessTokenTtlS" | "securityMails">;
 }
 
-/** Content of the audit row that is written if the step fails. Each step adds facts as it learns them. */
+/**
+ * Content of the audit row that is written if a step (leg) of a single sign-on fails. The step fills the fields as soon
+ * as it knows the values.
+ */
 export interface AttemptedLeg {
   readonly leg: "redirect" | "callback" | "exchange";
   readonly requestContext: RequestContext;
   /** The SSO connection that the request names; undefined if it names none. */
   connectionId?: string | undefined;
-  /** The user, as soon as the step has identified the user. */
+  /** The user; undefined until the step has identified the user. */
   actor?: AuditActor | undefined;
 }
 
-/** Reasons that a stranger can cause at any rate with values that nobody issued. Their repeats are counted. */
-const MADE_UP: ReadonlySet<SsoErrorReason> = new Set([
+/**
+ * Failures that anyone can cause with invented values. The audit log counts repeated failures instead of recording each
+ * one in a row.
+ */
+const INVENTED_VALUE_REASONS: ReadonlySet<SsoErrorReason> = new Set([
   "unknown_connection",
   "unknown_state",
   "unknown_code",
@@ -57,7 +63,7 @@ export async function auditSsoError<T>(
       ...(connectionId !== undefined && { connection_id: connectionId }),
       ...error.details,
     };
-    if (MADE_UP.has(error.reason))
+    if (INVENTED_VALUE_REASONS.has(error.reason))
       await failures.record({ action: "SSO_REFUSED", details }, requestContext);
     else {
       const row = { action: "SSO_REFUSED", actor: actor ?? null, requestContext, details } as const;

@@ -1,7 +1,7 @@
 import type { Tx } from "../../../db/client.ts";
-import { holdPerson } from "../../auth/actions/client-session.ts";
-import { openOwnSession } from "../../auth/actions/open-session.ts";
-import { tellOfSignIn } from "../../auth/actions/security-mails.ts";
+import { holdPerson } from "../../auth/sign-in/client-session.ts";
+import { openOwnSession } from "../../auth/sign-in/open-session.ts";
+import { mailAboutSignIn } from "../../auth/sign-in/security-mails.ts";
 import type { LoginAnswer } from "../../auth/model.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { Problem } from "../../lib/problem.ts";
@@ -11,7 +11,7 @@ import { codeError, userError } from "../decide.ts";
 import { isVerifier, type ExchangeQuery } from "../model.ts";
 import { findLiveConnection } from "../queries/connections.ts";
 import * as queries from "../queries/sign-ins.ts";
-import { SsoError } from "../places.ts";
+import { SsoError } from "../urls.ts";
 import { auditSsoError, type AttemptedLeg, type SsoDeps } from "./deps.ts";
 
 /**
@@ -27,7 +27,7 @@ export async function exchangeCode(
     deps,
     { code, verifier, requestContext },
     async (tx, user, now) => {
-      await tellOfSignIn(tx, deps, { userId: user.id, requestContext, now });
+      await mailAboutSignIn(tx, deps, { userId: user.id, requestContext, now });
       return openOwnSession(tx, deps, { user, method: "sso", requestContext, now });
     },
   );
@@ -42,14 +42,14 @@ interface PresentedCode {
 }
 
 /**
- * Callback that runs in the transaction that consumes the one-time code, with the user's row locked. The code stays
- * used even if the callback returns an error.
+ * Callback of `redeemSsoCode`. It runs in the transaction that consumes the one-time code, with the user's row locked.
+ * If the callback returns an error, the code is consumed nevertheless.
  */
 type OnUser<T> = (tx: Tx, user: queries.SsoUser, now: Date) => Promise<T | SsoError>;
 
 /**
- * Redeems a one-time code of a single sign-on and returns the result of `onUser`. If the code is rejected, the
- * function writes an audit row and returns undefined.
+ * Redeems a one-time code of a single sign-on and returns the result of `onUser`. If the code is rejected or `onUser`
+ * returns an error, the function writes an audit row and returns undefined.
  */
 export async function redeemSsoCode<T>(
   deps: Pick<SsoDeps, "db" | "clock" | "failures">,
@@ -61,16 +61,16 @@ export async function redeemSsoCode<T>(
   return auditSsoError(deps, attempted, async () => {
     const now = deps.clock.now();
     const settled = await deps.db.transaction((tx) => redeem(tx, { ...presented, now }, onUser));
-    // The error is thrown after the commit, because a code that was presented stays used, whether the attempt was
-    // valid or not, unless its user or connection is not active.
+    // The error is thrown after the commit, because a rejected code is consumed too. Only if the user or the SSO
+    // connection is not active, the code is not consumed.
     if (settled instanceof SsoError) throw settled;
     return settled;
   });
 }
 
 /**
- * Returns the challenge of a PKCE verifier, or null without a verifier. A malformed verifier gives the empty string,
- * which is never the challenge of a code.
+ * Returns the S256 challenge of a PKCE verifier, or null without a verifier. Returns the empty string for a malformed
+ * verifier, because the stored challenge of a code is never empty.
  */
 function challengeOf(verifier: string | undefined): string | null {
   if (verifier === undefined) return null;

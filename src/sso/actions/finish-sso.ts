@@ -1,11 +1,11 @@
 import { Value } from "@sinclair/typebox/value";
 
 import type { Tx } from "../../../db/client.ts";
-import { tellOfOwner } from "../../auth/actions/security-mails.ts";
-import { recordAudit } from "../../auth/queries/audit.ts";
-import { holdPerson } from "../../auth/actions/client-session.ts";
-import { hasEmail, resolveEmail } from "../../auth/queries/emails.ts";
-import { isUlid } from "../../http/list.ts";
+import { mailAboutOwner } from "../../auth/sign-in/security-mails.ts";
+import { recordAudit } from "../../audit/queries.ts";
+import { holdPerson } from "../../auth/sign-in/client-session.ts";
+import { hasEmail, resolveEmail } from "../../auth/passwords/email-queries.ts";
+import { isUlid } from "../../http/ids.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { addMs } from "../../lib/clock.ts";
 import { isMailAddress } from "../../lib/email.ts";
@@ -23,7 +23,7 @@ import {
 import { domainOf, isSilent, isVerified, withUserinfo } from "../person.ts";
 import { errorOf, type Identity, redeemAtProvider, type Redeemed } from "../redeem-code.ts";
 import type { CallbackQuery } from "../model.ts";
-import { callbackUri, errorUrl, SsoError, withCode } from "../places.ts";
+import { callbackUri, errorUrl, SsoError, withCode } from "../urls.ts";
 import {
   findLiveConnection,
   shareConnection,
@@ -44,8 +44,8 @@ interface ProviderAnswer {
 }
 
 /**
- * Handles `GET /auth/sso/callback/{connection}`: processes the provider's response and returns the URL to which the
- * browser is redirected.
+ * Handles `GET /auth/sso/callback/{connection}`: processes the identity provider's response and returns the URL to
+ * which the browser is redirected.
  */
 export async function finishSso(
   deps: SsoDeps,
@@ -69,7 +69,8 @@ export async function finishSso(
 
 /**
  * Consumes the state of a single sign-on. A state is valid once, in the browser that received it, at the callback of
- * its own connection. It stays unused while the connection or its company is not active: then there is no connection.
+ * its own SSO connection. If that SSO connection, its company or the company's partner is not active, a valid state is
+ * not consumed, and the returned `connection` is undefined.
  */
 async function claimState(deps: SsoDeps, answered: ProviderAnswer) {
   const { query, browser, connectionId } = answered;
@@ -85,15 +86,16 @@ async function claimState(deps: SsoDeps, answered: ProviderAnswer) {
       await queries.consumeState(tx, stateHash, now);
     return { state, connection, error };
   });
-  // The error is thrown after the commit, so that a used state stays used.
+  // The error is thrown after the commit, because a throw inside the transaction would undo the consumption of the
+  // state.
   const { state, connection, error } = claimed;
   if (error !== undefined || state === undefined) throw new SsoError(error ?? "unknown_state");
   return { state, connection };
 }
 
 /**
- * Validates the provider's response (RFC 6749, 4.1.2 and RFC 9207, 2.4). The issuer is checked before any other
- * parameter.
+ * Validates the identity provider's response (RFC 6749, 4.1.2 and RFC 9207, 2.4) and returns its authorization code.
+ * The issuer is checked before any other parameter.
  */
 async function readAnswer(
   { providers }: SsoDeps,
@@ -133,8 +135,8 @@ interface Admission {
 }
 
 /**
- * Finds the user of the identity, links the user to the provider at the first sign-in, and stores the one-time code
- * for the exchange.
+ * Finds or creates the user of the identity, and links the user to the identity at the first sign-in. Then stores the
+ * one-time code for the exchange and returns the URL that contains it.
  */
 async function admit(deps: SsoDeps, admission: Admission): Promise<string> {
   const { connection, redeemed, state, attempted } = admission;
@@ -143,7 +145,8 @@ async function admit(deps: SsoDeps, admission: Admission): Promise<string> {
   const known = await queries.findLinkedUser(deps.db, link);
   const identity =
     known === undefined ? await withEmail(deps, connection, redeemed) : redeemed.identity;
-  // The clock is read again, because the provider may have been slow and the one-time code's minute begins now.
+  // The clock is read again: the identity provider may have been slow, and the lifetime of the one-time code begins
+  // now.
   const now = deps.clock.now();
   const code = newOneTimeSecret();
   await deps.db.transaction(async (tx) => {
@@ -153,11 +156,13 @@ async function admit(deps: SsoDeps, admission: Admission): Promise<string> {
     const error = userError(user, connection.companyId);
     if (error !== undefined) throw new SsoError(error);
     if (person === undefined) throw new SsoError("inactive_user");
-    // The provider's answer was judged by the connection as it was read before the provider was asked.
+    // The identity provider's response was validated against the SSO connection as `claimState` read it. So the sign-in
+    // fails if the SSO connection has changed since then.
     if (!(await shareConnection(tx, connection.id, connection.updatedAt)))
       throw new SsoError("unknown_connection");
     if (known === undefined) await linkUser(tx, admission, { user, now });
-    // An unlinking locks the user too, so it has either committed or will find the code.
+    // The link is read again. `unlinkIdentity` locks the user too, so it either has committed already, or it waits and
+    // then consumes the code that is inserted below.
     else if ((await queries.findLinkedUser(tx, link))?.id !== user.id)
       throw new SsoError("unlinked");
     await queries.insertCode(tx, {
@@ -173,9 +178,9 @@ async function admit(deps: SsoDeps, admission: Admission): Promise<string> {
 }
 
 /**
- * Asks the userinfo endpoint where the id_token does not say the email or whether it is verified. An endpoint that does
- * not answer is no obstacle if the connection trusts the email of the id_token. The email gets the spelling of the user
- * who has it.
+ * Requests userinfo if the id_token lacks the email or the statement whether it is verified. If the userinfo endpoint
+ * does not respond, its error is ignored if the SSO connection trusts the email of the id_token. If a user has the
+ * email, the email is returned in that user's spelling.
  */
 async function withEmail(
   { db }: SsoDeps,
@@ -193,8 +198,8 @@ async function withEmail(
 }
 
 /**
- * Finds the user with the verified email, or creates it if the connection says so. The domain of the email and the
- * company of the user must belong to the connection (contract 4.13).
+ * Finds the user with the verified email, or creates the user if the SSO connection allows that. The domain of the
+ * email must be one of the SSO connection, and the user must belong to its company (contract 4.13).
  */
 async function findNewcomer(
   tx: Tx,
@@ -225,8 +230,8 @@ async function findNewcomer(
 }
 
 /**
- * Creates a user with the role and stores of the connection, and without a password, under the rules of `POST
- * /admin/users` for address and name. If another sign-in has created the user meanwhile, nothing is written.
+ * Creates a user without a password, with the role and stores of the SSO connection. Email and name must meet the rules
+ * of `POST /admin/users`. Writes nothing if another sign-in has created the user since the search for the email.
  */
 async function createNewcomer(
   tx: Tx,
@@ -254,7 +259,12 @@ async function createNewcomer(
     requestContext: attempted.requestContext,
     details: { connection_id: connectionId, role },
   });
-  await tellOfOwner(tx, deps, { owner: { id: userId, name, companyId }, role, actor: null, now });
+  await mailAboutOwner(tx, deps, {
+    owner: { id: userId, name, companyId },
+    role,
+    actor: null,
+    now,
+  });
 }
 
 async function linkUser(

@@ -1,12 +1,13 @@
 import { and, desc, eq, lt, ne, not, sql } from "drizzle-orm";
 
-import { anyOf, isPartnerOfCompany, isTenantActive, partners } from "../../../db/conditions.ts";
+import { anyOf } from "../../../db/conditions.ts";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { companies } from "../../../db/schema/companies.ts";
 import { ssoConnections, ssoDomains } from "../../../db/schema/sign-in.ts";
 import type { Page } from "../../http/list.ts";
 import { fromMs } from "../../lib/clock.ts";
 import type { Connection } from "../model.ts";
+import { isPartnerOfCompany, isTenantActive, partners } from "../../auth/access/queries.ts";
 
 /** An SSO connection that can be used now, with its encrypted client secret. */
 export interface LiveConnection extends Connection {
@@ -45,7 +46,9 @@ function readDomains(rows: { domain: string; provedMs: number | null }[]) {
   }));
 }
 
-/** Finds an SSO connection that can be used now: the connection, its company and the company's partner are active. */
+/**
+ * Finds an SSO connection that can be used now: the SSO connection, its company and the company's partner are active.
+ */
 export async function findLiveConnection(
   db: DbOrTx,
   by: { id: string } | { domain: string },
@@ -69,8 +72,9 @@ function connectionOfDomain(db: DbOrTx, domain: string) {
 }
 
 /**
- * Locks the SSO connection against changes until the commit. Returns false if the connection is not active or is
- * gone, or was updated since it was read, if `updatedAt` of that reading is given.
+ * Locks the SSO connection against changes until the commit. Returns false if the SSO connection is missing or not
+ * active. `seen` is the `updatedAt` of an earlier read. If it is given, the function also returns false if the SSO
+ * connection was updated after that read.
  */
 export async function shareConnection(tx: Tx, id: string, seen?: Date): Promise<boolean> {
   const [row] = await tx
@@ -107,8 +111,7 @@ export async function findConnection(db: DbOrTx, id: string): Promise<Connection
 }
 
 /**
- * Locks the SSO connection until the commit, so that updates and the deletion of one connection run one after the
- * other.
+ * Locks the SSO connection until the commit, so that concurrent updates and deletions of it run one after the other.
  */
 export async function holdConnection(tx: Tx, id: string): Promise<Connection | undefined> {
   const [row] = await tx
@@ -149,12 +152,14 @@ export async function updateConnection(
     .where(eq(connectionId, id));
 }
 
-/** Deletes an SSO connection; foreign keys delete its domains, links, states and codes. */
+/**
+ * Deletes an SSO connection. Foreign keys delete its domains, its users' identities, and its states and one-time codes.
+ */
 export async function deleteConnection(tx: Tx, id: string): Promise<void> {
   await tx.delete(ssoConnections).where(eq(connectionId, id));
 }
 
-/** Deletes the domains of a connection, except those that it keeps with their proofs. */
+/** Deletes the domains of an SSO connection, except those in `kept`, which keep their proofs. */
 export async function deleteDomains(
   tx: Tx,
   ownerId: string,
@@ -164,7 +169,9 @@ export async function deleteDomains(
   await tx.delete(ssoDomains).where(and(isOwn, not(anyOf(ssoDomains.domain, kept))));
 }
 
-/** Records the proof of a domain. Returns false if the domain does not belong to the connection any more. */
+/**
+ * Stores the time of the proof of a domain. Returns false if the domain does not belong to the SSO connection any more.
+ */
 export async function saveProof(
   tx: Tx,
   { id, domain, now }: { readonly id: string; readonly domain: string; readonly now: Date },
@@ -174,8 +181,8 @@ export async function saveProof(
 }
 
 /**
- * Inserts those email domains that have no connection yet, and returns them. They are inserted in sorted order, so
- * that two transactions with overlapping lists cannot deadlock.
+ * Inserts those email domains that belong to no SSO connection yet, and returns them. They are inserted in sorted
+ * order, so that two transactions with overlapping lists cannot deadlock.
  */
 export async function insertDomains(
   tx: Tx,
@@ -192,7 +199,7 @@ export async function insertDomains(
   return rows.map(({ domain }) => domain);
 }
 
-/** Returns those of the given email domains that belong to a connection other than `ownId`. */
+/** Returns those of the given email domains that belong to an SSO connection other than `ownId`. */
 export async function domainsOfOthers(
   db: DbOrTx,
   domains: readonly string[],

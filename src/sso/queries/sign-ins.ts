@@ -1,11 +1,14 @@
-import { and, eq, exists, isNull } from "drizzle-orm";
+import { and, eq, exists, isNull, desc, lt } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { anyOf } from "../../../db/conditions.ts";
 import { companies, stores, users, userStores } from "../../../db/schema/companies.ts";
-import { ssoCodes, ssoIdentities, ssoStates } from "../../../db/schema/sign-in.ts";
-import { anyOf, isPartnerOfCompany, isTenantActive, partners } from "../../../db/conditions.ts";
-import { normalEmail } from "../../lib/email.ts";
+import { ssoCodes, ssoIdentities, ssoStates, ssoDomains } from "../../../db/schema/sign-in.ts";
+import { isPartnerOfCompany, isTenantActive, partners } from "../../auth/access/queries.ts";
+import type { Page } from "../../http/list.ts";
+import { normalEmail, emailDomain } from "../../lib/email.ts";
 import type { KnownUser, StoredCode, StoredState } from "../decide.ts";
+import type { IdentityRow } from "../model.ts";
 
 type State = typeof ssoStates.$inferSelect;
 
@@ -17,7 +20,7 @@ export type StateRow = StoredState & Pick<State, "returnTo" | "codeChallenge">;
 
 /**
  * Locks the state of a single sign-on until the commit. If two callbacks present the same state, the second callback
- * finds it used.
+ * waits and then finds the state consumed.
  */
 export async function holdState(tx: Tx, stateHash: string): Promise<StateRow | undefined> {
   const [row] = await tx
@@ -32,7 +35,7 @@ export async function consumeState(tx: Tx, stateHash: string, now: Date): Promis
   await tx.update(ssoStates).set({ consumedAt: now }).where(eq(ssoStates.stateHash, stateHash));
 }
 
-/** A user with the stored facts that decide about a single sign-on. */
+/** A user with the stored facts that decide whether single sign-on is allowed. */
 export interface SsoUser extends KnownUser {
   readonly id: number;
   readonly email: string;
@@ -103,7 +106,10 @@ export async function findCandidate(
   return row && { ...ssoUserOf(row), isLinked: row.isLinked };
 }
 
-/** Links a user to the provider's subject. Returns false if the subject or the user was linked meanwhile. */
+/**
+ * Links a user to a subject of an identity provider. Returns false if the subject or the user is already linked at this
+ * issuer.
+ */
 export async function insertIdentity(
   tx: Tx,
   { now, ...link }: Omit<typeof ssoIdentities.$inferInsert, "linkedAt"> & { now: Date },
@@ -115,21 +121,24 @@ export async function insertIdentity(
   return count > 0;
 }
 
-type Code = typeof ssoCodes.$inferSelect;
+type SsoCodeRow = typeof ssoCodes.$inferSelect;
 const { codeHash } = ssoCodes;
 
-export async function insertCode(tx: Tx, code: Omit<Code, "consumedAt">): Promise<void> {
+export async function insertCode(tx: Tx, code: Omit<SsoCodeRow, "consumedAt">): Promise<void> {
   await tx.insert(ssoCodes).values(code);
 }
 
-export type CodeRow = StoredCode & Pick<Code, "userId" | "connectionId">;
+export type CodeRow = StoredCode & Pick<SsoCodeRow, "userId" | "connectionId">;
 
 export async function findCode(db: DbOrTx, hash: string): Promise<CodeRow | undefined> {
   const [row] = await db.select().from(ssoCodes).where(eq(codeHash, hash));
   return row;
 }
 
-/** Marks the one-time code as used. Of several concurrent transactions, only the one that marked it gets true. */
+/**
+ * Consumes the one-time code of a single sign-on. Returns false if the code was already consumed. So of several
+ * concurrent transactions only one gets true.
+ */
 export async function consumeCode(tx: Tx, hash: string, now: Date): Promise<boolean> {
   const { count } = await tx
     .update(ssoCodes)
@@ -138,7 +147,7 @@ export async function consumeCode(tx: Tx, hash: string, now: Date): Promise<bool
   return count > 0;
 }
 
-/** Returns those of the stores that belong to a company. */
+/** Returns those of the store ids that belong to the account. */
 export async function storesOf(
   tx: Tx,
   accountId: number,
@@ -149,7 +158,7 @@ export async function storesOf(
   return rows.map(({ id }) => id);
 }
 
-/** Creates a user without a password. Returns undefined if the email has a user already. */
+/** Creates a user without a password. Returns undefined if a user already has the email. */
 export async function createUser(
   tx: Tx,
   one: Pick<typeof users.$inferInsert, "companyId" | "email" | "name" | "role" | "createdAt">,
@@ -163,4 +172,41 @@ export async function createUser(
   const links = storeIds.map((storeId) => ({ userId: row?.id ?? 0, storeId }));
   if (row !== undefined && links.length > 0) await tx.insert(userStores).values(links);
   return row?.id;
+}
+
+/** Lists the identities of a user at identity providers, newest first. */
+export function identitiesOf(db: DbOrTx, userId: number, page: Page): Promise<IdentityRow[]> {
+  const isAfterCursor =
+    page.after === undefined ? undefined : lt(ssoIdentities.id, Number(page.after));
+  return db
+    .select()
+    .from(ssoIdentities)
+    .where(and(eq(ssoIdentities.userId, userId), isAfterCursor))
+    .orderBy(desc(ssoIdentities.id))
+    .limit(page.limit + 1);
+}
+
+export async function findIdentity(
+  db: DbOrTx,
+  userId: number,
+  id: number,
+): Promise<IdentityRow | undefined> {
+  const isOne = and(eq(ssoIdentities.id, id), eq(ssoIdentities.userId, userId));
+  const [row] = await db.select().from(ssoIdentities).where(isOne);
+  return row;
+}
+
+/** Deletes an identity. Returns false if a concurrent request has already deleted it. */
+export async function deleteIdentity(tx: Tx, id: number): Promise<boolean> {
+  return (await tx.delete(ssoIdentities).where(eq(ssoIdentities.id, id))).count > 0;
+}
+
+/**
+ * Returns whether the SSO connection has the domain of an email. If so, the next sign-in with this email can link the
+ * user. The caller must have locked the SSO connection.
+ */
+export async function canLink(tx: Tx, connectionId: string, email: string): Promise<boolean> {
+  const domain = emailDomain(normalEmail(email));
+  const isOwn = and(eq(ssoDomains.connectionId, connectionId), eq(ssoDomains.domain, domain));
+  return (await tx.$count(ssoDomains, isOwn)) > 0;
 }

@@ -2,8 +2,8 @@ import { join } from "../../http/join.ts";
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
-import { recordCompanyRead } from "../../auth/actions/tenant-reads.ts";
-import { inPerson, superAdmin, withStepUp } from "../../auth/guard.ts";
+import { recordCompanyRead } from "../../auth/access/tenant-reads.ts";
+import { inPerson, superAdmin, withStepUp } from "../../auth/access/guard.ts";
 import { BASE_PATH } from "../../http/access.ts";
 import type { Checks } from "../../http/checks.ts";
 import { loads } from "../../http/request-state.ts";
@@ -22,7 +22,7 @@ import {
   proofBody,
   showConnection,
 } from "../model.ts";
-import { callbackUri } from "../places.ts";
+import { callbackUri } from "../urls.ts";
 
 export interface ConnectionRouteDeps extends actions.ConnectionDeps {
   readonly checks: Checks;
@@ -31,8 +31,8 @@ export interface ConnectionRouteDeps extends actions.ConnectionDeps {
 
 const reading = superAdmin();
 /**
- * Access rule for changes of an SSO connection. A connection decides as which user a person is signed in, so a change
- * needs the user in person (contract 3.9).
+ * Access rule for changes of an SSO connection: only a super-admin in person. An SSO connection decides as which user a
+ * person is signed in, so no other kind of token may change it (contract 3.9).
  */
 const changing = withStepUp(inPerson(reading));
 
@@ -43,7 +43,7 @@ export function connectionRoutes(deps: ConnectionRouteDeps) {
 
 function collectionRoutes(deps: ConnectionRouteDeps) {
   const show = showWith(deps);
-  return instance(deps)
+  return connectionRoutesBase(deps)
     .get(
       "",
       async ({ principal, requestContext, query }) => {
@@ -87,13 +87,13 @@ function collectionRoutes(deps: ConnectionRouteDeps) {
 }
 
 /** Creates an Elysia instance whose macro `connection: true` loads the SSO connection of `:id`. */
-function instance(deps: ConnectionRouteDeps) {
+function connectionRoutesBase(deps: ConnectionRouteDeps) {
   return new Elysia({ prefix: `${BASE_PATH}/admin/sso-connections`, tags: ["Administration"] })
     .use(deps.checks)
     .macro(loads("connection", ({ params }) => actions.findConnection(deps, params["id"] ?? "")));
 }
 
-/** Records that an operator reads connections (contract 10.3). */
+/** Records in the audit log that an operator reads SSO connections of a company (contract 10.3). */
 const recordRead = (deps: ConnectionRouteDeps, caller: Caller, companyId: number | null) =>
   recordCompanyRead(deps, caller, { companyId, kind: "sso-connections" });
 
@@ -109,7 +109,7 @@ function singleRoutes(deps: ConnectionRouteDeps) {
     access: changing,
     connection: true,
     body: connectionUpdateBody,
-    rules: ({ body, connection }: RuleInput<typeof connectionUpdateBody> & Found) =>
+    rules: ({ body, connection }: RuleInput<typeof connectionUpdateBody> & FoundConnection) =>
       actions.connectionErrors(deps, body, connection),
     response: { 200: connectionObject },
     detail: {
@@ -118,7 +118,7 @@ function singleRoutes(deps: ConnectionRouteDeps) {
       description: "Send only the fields to change.",
     },
   } as const;
-  return instance(deps)
+  return connectionRoutesBase(deps)
     .get(
       "/:id",
       async ({ principal, requestContext, connection }) => {
@@ -132,7 +132,7 @@ function singleRoutes(deps: ConnectionRouteDeps) {
         detail: {
           operationId: "getSsoConnection",
           summary: "Show a single sign-on connection",
-          description: "Its secret is never shown.",
+          description: "The client secret is not returned.",
         },
       },
     )
@@ -158,13 +158,13 @@ function singleRoutes(deps: ConnectionRouteDeps) {
         access: changing,
         connection: true,
         body: proofBody,
-        rules: ({ body, connection }: RuleInput<typeof proofBody> & Found) =>
+        rules: ({ body, connection }: RuleInput<typeof proofBody> & FoundConnection) =>
           actions.proofErrors(connection, body.domain),
         response: { 200: connectionObject },
         detail: {
           operationId: "proveSsoDomain",
           summary: "Prove by DNS that a company owns an email domain",
-          description: "Looks for the TXT record of `domain_proofs`, and keeps the proof.",
+          description: "Looks up the TXT record in `domain_proofs` and stores the proof.",
         },
       },
     )
@@ -187,6 +187,6 @@ function singleRoutes(deps: ConnectionRouteDeps) {
     );
 }
 
-interface Found {
+interface FoundConnection {
   readonly connection: Connection;
 }

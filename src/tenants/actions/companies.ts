@@ -1,7 +1,7 @@
-import { findRow } from "../../http/list.ts";
+import { findRow } from "../../http/ids.ts";
 import type { Db, Tx } from "../../../db/client.ts";
-import { recordAudit } from "../../auth/queries/audit.ts";
-import { endAccessOfCompanies } from "../../auth/actions/sessions.ts";
+import { recordAudit } from "../../audit/queries.ts";
+import { endAccessOfCompanies } from "../../auth/sign-in/sessions.ts";
 import type { ValidParts } from "../../http/fields.ts";
 import type { RuleErrors } from "../../http/rules.ts";
 import type { Caller } from "../../http/principal.ts";
@@ -76,8 +76,8 @@ export async function createPartner(
 }
 
 /**
- * Validates the fields of an account: the partner and the plan must exist. If one of them is deleted meanwhile, its key
- * makes the transaction fail.
+ * Validates the fields of an account: the partner and the plan must exist. If one of them is deleted after this
+ * validation, a foreign key makes the transaction that writes the account fail.
  */
 export async function accountErrors(
   { db }: { readonly db: Db },
@@ -99,7 +99,7 @@ export async function accountErrors(
 async function newestPlans(db: Db): Promise<string> {
   const plans = await plansOf(db, { limit: NAMED_PLANS, after: undefined });
   const named = plans.toReversed().map(({ id, name }) => `${id} (${name})`);
-  return named.join(", ") || "the plans, of which there is none";
+  return named.join(", ") || "the plans, but there are none; create a plan first";
 }
 
 export async function createAccount(
@@ -132,7 +132,7 @@ function create(
   });
 }
 
-/** Changes a partner by a body that has passed `partnerErrors`; absent fields stay as they are. */
+/** Changes a partner with a body that has passed `partnerErrors`. Absent fields do not change. */
 export function changePartner(
   deps: Pick<AdminDeps, "db" | "clock">,
   caller: Caller,
@@ -151,7 +151,7 @@ export function changePartner(
   return changeCompany(deps, caller, partner, { changes, fields: Object.keys(body) });
 }
 
-/** Changes an account by a body that has passed `accountErrors`; absent fields stay as they are. */
+/** Changes an account with a body that has passed `accountErrors`. Absent fields do not change. */
 export function changeAccount(
   deps: Pick<AdminDeps, "db" | "clock">,
   caller: Caller,
@@ -173,7 +173,7 @@ function changesOf(
   return { name, primaryColor, logoUrl, externalId, requireSecondFactor };
 }
 
-/** Changes columns of a company; undefined ones keep their values. */
+/** Updates the given columns of a company and leaves undefined ones unchanged. */
 function changeCompany(
   deps: Pick<AdminDeps, "db" | "clock">,
   caller: Caller,
@@ -189,7 +189,7 @@ function changeCompany(
   });
 }
 
-/** Deletes a company to which nothing belongs. */
+/** Deletes a company that no other record refers to. */
 export function deleteCompany(
   deps: Pick<AdminDeps, "db" | "clock">,
   caller: Caller,
@@ -199,7 +199,10 @@ export function deleteCompany(
   return deleteRecord(deps, caller, change, (tx) => queries.deleteCompany(tx, id));
 }
 
-/** The reversal of a deactivation: whether the events that were held meanwhile are delivered or skipped. */
+/**
+ * Options of an activation. `held` says whether the events that were held while the company was inactive are delivered
+ * or skipped.
+ */
 interface Activation {
   readonly held: HeldAction;
 }
@@ -207,9 +210,10 @@ interface Activation {
 /**
  * Activates or, without `activation`, deactivates a company and, if it is a partner, its accounts. Both changes delete
  * every token of the users (contract 10.1). Activation deletes tokens too: a sign-in that was checked before the
- * deactivation may have received its token afterwards, and activation would make that token valid.
+ * deactivation may have received its token after it, and the activation would make that token valid.
  *
- * The webhooks change in the same transaction: nothing that happens after its commit is sent for an inactive company.
+ * The subscriptions are suspended or resumed in the same transaction, so that no event that happens after its commit is
+ * sent for an inactive company.
  */
 export async function setCompanyActive(
   deps: Pick<AdminDeps, "db" | "clock" | "writerPool" | "schedule" | "config">,
@@ -247,7 +251,7 @@ export async function setCompanyActive(
       changed: subscriptions.map(({ id: subscriptionId, shard }) => ({ subscriptionId, shard })),
     };
   });
-  // The wakes make the dispatcher read the new states before its next POSTs.
+  // The wakes make the dispatchers read the new states of the subscriptions before they send the next POSTs.
   if (changed.length > 0) deps.schedule.wake(changed);
   return company;
 }

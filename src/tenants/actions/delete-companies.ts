@@ -1,9 +1,9 @@
 import type { Db, Tx } from "../../../db/client.ts";
 import { CHUNK, passLogged } from "../../../db/log.ts";
 import { LIMITS } from "../../../db/limits.ts";
-import { digestsOfEmail } from "../../auth/actions/codes.ts";
-import { endAccess } from "../../auth/actions/sessions.ts";
-import { recordAudit } from "../../auth/queries/audit.ts";
+import { digestsOfEmail } from "../../auth/passwords/codes.ts";
+import { endAccess } from "../../auth/sign-in/sessions.ts";
+import { recordAudit } from "../../audit/queries.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import { endSubscriptionsOf } from "../../webhooks/actions/suspension.ts";
@@ -17,21 +17,30 @@ interface DeletingDeps {
   readonly log: Log;
 }
 
-/** The work of one transaction: the number of deleted rows, and where the step goes on; undefined at its end. */
+/**
+ * The result of one transaction of a step of a deletion. `rows` is the number of changed and deleted rows. `next` is
+ * the position at which the step continues; undefined when the step is complete.
+ */
 interface Chunk {
   readonly rows: number;
   readonly next?: string | undefined;
-  /** The sessions for which the deletion has to wait until the next run of the job. */
+  /**
+   * The database sessions whose transactions the deletion has waited for too long. If it is set, this run of the
+   * maintenance job stops, and the next run continues to wait; undefined otherwise.
+   */
   readonly waitsFor?: readonly string[] | undefined;
 }
 
-/** The time in milliseconds that a run waits for transactions, which is longer than those of our requests take. */
+/**
+ * The time in milliseconds for which a run of the job waits for open transactions. The transactions of ReviewRelay's
+ * own requests are shorter.
+ */
 const PATIENCE_MS = 6_000;
 
 type Company = NonNullable<Awaited<ReturnType<typeof queries.leavingCompany>>>;
 type Step = (tx: Tx, company: Company, at: string, now: Date) => Promise<Chunk>;
 
-/** Repeats a step until it finds nothing. */
+/** Creates a step that calls `remove` in one transaction after another, until it finds no rows. */
 const untilNone =
   (remove: (tx: Tx, company: Company) => Promise<number>): Step =>
   async (tx, company) => {
@@ -39,16 +48,21 @@ const untilNone =
     return { rows, next: rows > 0 ? "" : undefined };
   };
 
-/** Steps for accounts and partners alike. Rows that others refer to come after these. */
-const PEOPLE: Readonly<Record<string, Step>> = {
+/**
+ * The last steps of an account and the first steps of a partner. Rows are deleted before the rows to which they refer.
+ */
+const PEOPLE_STEPS: Readonly<Record<string, Step>> = {
   users: deleteUsers,
   clients: untilNone(queries.deleteClients),
   sso: untilNone(queries.deleteSsoConnections),
   audit: untilNone((tx, { id }) => queries.detachAudit(tx, { companyId: id, userIds: [] })),
 };
 
-/** The steps of an account. Without its connections nothing is written about it any more, so they come first. */
-const ACCOUNT: Readonly<Record<string, Step>> = {
+/**
+ * The steps that delete an account. Its connections are deleted before its events and reviews, because without a
+ * connection nothing new is written about the account.
+ */
+const ACCOUNT_STEPS: Readonly<Record<string, Step>> = {
   inbox: async (tx, account, at) => {
     const { rows, next } = await queries.deleteInboxOf(tx, account, Number(at));
     return { rows, next: next?.toString() };
@@ -65,12 +79,12 @@ const ACCOUNT: Readonly<Record<string, Step>> = {
   },
   reviews: untilNone(queries.deleteReviews),
   stores: untilNone(queries.deleteStores),
-  ...PEOPLE,
+  ...PEOPLE_STEPS,
 };
 
-/** The steps of a partner whose accounts are gone. */
-const PARTNER: Readonly<Record<string, Step>> = {
-  ...PEOPLE,
+/** The steps that delete a partner. All accounts of the partner are deleted before the first step. */
+const PARTNER_STEPS: Readonly<Record<string, Step>> = {
+  ...PEOPLE_STEPS,
   subscriptions: async (tx, { id }) => {
     const subscription = await queries.nextSubscription(tx, id, "");
     if (subscription === undefined) return { rows: 0 };
@@ -82,24 +96,25 @@ const PARTNER: Readonly<Record<string, Step>> = {
   },
 };
 
-/** The place of a deletion: the company that is deleted now, the step, and the place in the step. */
-interface Place {
+/** The progress of a deletion: the company that is deleted now, the name of the step, and the position in the step. */
+interface Progress {
   readonly companyId: number;
   readonly step: string;
   readonly at: string;
 }
 
-const textOf = ({ companyId, step, at }: Place) => `${companyId} ${step} ${at}`;
+const textOf = ({ companyId, step, at }: Progress) => `${companyId} ${step} ${at}`;
 
-function placeOf(text: string): Place {
+function parseDeletionProgress(text: string): Progress {
   const [companyId, step = "", ...rest] = text.split(" ");
   return { companyId: Number(companyId), step, at: rest.join(" ") };
 }
 
 /**
- * Runs one chunk of the first deletion of a company that is due (contract 10.8): of a partner first its subscriptions,
- * then its accounts one by one, then itself. Work and progress are one transaction, so that a process that dies loses
- * neither, and two processes take turns.
+ * Runs one chunk of the first deletion of a company that is due (contract 10.8). The deletion of a partner first ends
+ * its subscriptions, then deletes its accounts one by one, then the partner itself. Each chunk commits its work and its
+ * progress together, so that a crash does not separate them. The lock on the deletion keeps two processes from working
+ * at it at the same time.
  */
 export async function deletionChunk({
   db,
@@ -114,24 +129,25 @@ export async function deletionChunk({
     const root = await queries.leavingCompany(tx, rootId);
     if (root === undefined) throw new Error("The company of a deletion is missing.");
     if (reached === null) {
-      // From here on the triggers let reviews and connections of the company go.
+      // `saveDeletion` sets the state `running`, in which the triggers allow the deletion of the company's reviews and
+      // connections.
       if (root.type === "partner") await endSubscriptionsOf(tx, rootId, now);
-      await saveDeletion(tx, rootId, textOf(await nextPlace(tx, root)));
+      await saveDeletion(tx, rootId, textOf(await nextStep(tx, root)));
       return { rows: 0, next: "" };
     }
-    const place = placeOf(reached);
-    const company = await queries.leavingCompany(tx, place.companyId);
+    const progress = parseDeletionProgress(reached);
+    const company = await queries.leavingCompany(tx, progress.companyId);
     if (company === undefined) throw new Error("The company of a step is missing.");
-    const { rows, next, waitsFor } = await runStep(tx, company, place, now);
+    const { rows, next, waitsFor } = await runStep(tx, company, progress, now);
     if (waitsFor !== undefined) {
       log.warn("company.deletion_waits", { company_id: rootId, sessions: waitsFor });
       return { rows, next: undefined };
     }
     if (next !== undefined) await saveDeletion(tx, rootId, textOf(next));
     else if (!(await queries.deleteCompanyRow(tx, company)))
-      await saveDeletion(tx, rootId, textOf(firstPlace(company)));
+      await saveDeletion(tx, rootId, textOf(firstStep(company)));
     else if (company.id !== rootId)
-      await saveDeletion(tx, rootId, textOf(await nextPlace(tx, root)));
+      await saveDeletion(tx, rootId, textOf(await nextStep(tx, root)));
     else {
       const { requestedBy } = deletion;
       const details = { company_id: rootId, type: root.type, requested_by: requestedBy };
@@ -143,28 +159,34 @@ export async function deletionChunk({
   });
 }
 
-const stepsOf = ({ type }: Pick<Company, "type">) => (type === "account" ? ACCOUNT : PARTNER);
+const stepsOf = ({ type }: Pick<Company, "type">) =>
+  type === "account" ? ACCOUNT_STEPS : PARTNER_STEPS;
 
-const firstPlace = (company: Company): Place => ({
+const firstStep = (company: Company): Progress => ({
   companyId: company.id,
   step: Object.keys(stepsOf(company))[0] ?? "",
   at: "",
 });
 
-/** Returns where the deletion goes on: with the next account of a partner, or with the company itself. */
-async function nextPlace(tx: Tx, root: Company): Promise<Place> {
+/**
+ * Returns the first step of the next company that the deletion deletes: the next account of a partner, or else the
+ * company itself.
+ */
+async function nextStep(tx: Tx, root: Company): Promise<Progress> {
   const accountId = root.type === "partner" ? await queries.firstAccount(tx, root.id) : undefined;
-  if (accountId === undefined) return firstPlace(root);
-  return firstPlace({ id: accountId, type: "account", partnerId: root.id });
+  if (accountId === undefined) return firstStep(root);
+  return firstStep({ id: accountId, type: "account", partnerId: root.id });
 }
 
-/** Runs a chunk of a step. Returns the next place, undefined after the last step of the company. */
+/**
+ * Runs one chunk of a step. The returned `next` is the progress after it; undefined after the last step of the company.
+ */
 async function runStep(
   tx: Tx,
   company: Company,
-  { step, at }: Place,
+  { step, at }: Progress,
   now: Date,
-): Promise<Pick<Chunk, "rows" | "waitsFor"> & { readonly next: Place | undefined }> {
+): Promise<Pick<Chunk, "rows" | "waitsFor"> & { readonly next: Progress | undefined }> {
   const steps = stepsOf(company);
   const run = steps[step];
   if (run === undefined) throw new Error(`A deletion has no step ${step}.`);
@@ -180,8 +202,8 @@ async function runStep(
 }
 
 /**
- * Waits for the end of the transactions that were present when the last connection was gone. `at` is the instant from
- * which on it waits, in ms, and the ids of the transactions.
+ * Waits until all transactions have ended that were open when the account's last connection was deleted. `at` contains
+ * the start of the wait in ms and the ids of these transactions; it is empty at the start.
  */
 async function awaitWriters(tx: Tx, at: string, now: Date): Promise<Chunk> {
   const [since = now.getTime(), ...awaited] = at === "" ? [] : at.split(" ");
@@ -197,8 +219,8 @@ async function awaitWriters(tx: Tx, at: string, now: Date): Promise<Chunk> {
 }
 
 /**
- * Moves the events of each log of the account's partner into `outbox`, as a suspension does, so that those of the account
- * can be deleted without a gap in the log, and the others stay queued in their order.
+ * Moves the events in the log of each subscription of the account's partner into `outbox`, as a suspension does. The
+ * events of the account can then be deleted without a gap in a log, and the other events stay queued in order.
  */
 async function passQueues(tx: Tx, { partnerId }: Company, at: string): Promise<Chunk> {
   if (partnerId === null) return { rows: 0 };
@@ -209,7 +231,10 @@ async function passQueues(tx: Tx, { partnerId }: Company, at: string): Promise<C
   return { rows: 0, next: passed === CHUNK ? at : subscription.id };
 }
 
-/** Deletes the first users of a company; before them their rows in the audit log lose the ids, and their sign-ins go. */
+/**
+ * Deletes the next few users of a company (`firstUsers`). First removes their ids from the audit log and deletes their
+ * sign-ins, for which several chunks may be necessary.
+ */
 async function deleteUsers(tx: Tx, company: Company, _: string, now: Date): Promise<Chunk> {
   const found = await queries.firstUsers(tx, company);
   if (found.length === 0) return { rows: 0 };

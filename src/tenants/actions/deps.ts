@@ -3,7 +3,7 @@ import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import type { Passwords } from "../../lib/password.ts";
 import { Problem } from "../../lib/problem.ts";
-import type { SecretBox } from "../../lib/secret-box.ts";
+import type { SecretBox } from "../../lib/secrets.ts";
 import type { WriterPool } from "../../outbox/writer-pool.ts";
 import type { Waker } from "../../outbox/schedule.ts";
 
@@ -30,7 +30,10 @@ export function existing<Row>(row: Row | undefined): Row {
   return row;
 }
 
-/** Returns a row, or throws `not_found`: another request may have deleted it since the route looked it up. */
+/**
+ * Returns the row. Throws `not_found` if it is undefined, because another request may have deleted it since the route
+ * found it.
+ */
 export function orNotFound<Row>(row: Row | undefined): Row {
   if (row === undefined) throw new Problem("not_found");
   return row;

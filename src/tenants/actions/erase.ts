@@ -1,11 +1,11 @@
 import type { Db, Tx } from "../../../db/client.ts";
-import { endAccess } from "../../auth/actions/sessions.ts";
-import { digestsOfEmail } from "../../auth/actions/codes.ts";
+import { endAccess } from "../../auth/sign-in/sessions.ts";
+import { digestsOfEmail } from "../../auth/passwords/codes.ts";
 import { emailDigest } from "../../auth/email.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { normalEmail } from "../../lib/email.ts";
 import type { Log } from "../../lib/log.ts";
-import type { SecretBox } from "../../lib/secret-box.ts";
+import type { SecretBox } from "../../lib/secrets.ts";
 import { openMail } from "../../outbox/mail.ts";
 import type { Counts, Selector } from "../erasure-model.ts";
 import { isChanged, type Personal, withoutActor, withoutReviewer } from "../erasure-rules.ts";
@@ -20,7 +20,10 @@ interface EraseDeps {
   readonly log: Log;
 }
 
-/** The work of one transaction: what it changed, and where the step goes on; undefined at its end. */
+/**
+ * The result of one transaction of a step of an erasure. `counts` contains the numbers of changed rows by kind. `next`
+ * is the position at which the step continues; undefined when the step is complete.
+ */
 interface Chunk {
   readonly counts: Counts;
   readonly next?: string | undefined;
@@ -31,18 +34,19 @@ interface Context<S extends Selector> extends Pick<EraseDeps, "box" | "clock"> {
 }
 type Step<S extends Selector> = (tx: Tx, context: Context<S>, at: string) => Promise<Chunk>;
 
-type OfUser = Extract<Selector, { kind: "user" }>;
-type OfReviewer = Extract<Selector, { kind: "reviewer" }>;
+type UserSelector = Extract<Selector, { kind: "user" }>;
+type ReviewerSelector = Extract<Selector, { kind: "reviewer" }>;
 
 /**
- * Runs one chunk of the first erasure that is not done (contract 10.8). Work and progress are one transaction, so that a
- * process that dies loses neither, and two processes take turns.
+ * Runs one chunk of the first erasure that is not done (contract 10.8). Each chunk commits its work and its progress
+ * together, so that a crash does not separate them. The lock on the erasure keeps two processes from working at it at
+ * the same time.
  */
 export async function eraseChunk(
   deps: EraseDeps,
 ): Promise<{ readonly rows: number; readonly next: string | undefined }> {
   const { db, box, log } = deps;
-  // Without a transaction, because there is nearly never an erasure.
+  // This first check saves the transaction if no erasure is open, which is the usual case.
   if (!(await isErasureOpen(db))) return { rows: 0, next: undefined };
   return db.transaction(async (tx) => {
     const erasure = await lockNextErasure(tx);
@@ -50,15 +54,15 @@ export async function eraseChunk(
     const { id, kind, sealedSelector } = erasure;
     const selector = openSelector(box, id, sealedSelector);
     const steps =
-      selector.kind === "user" ? bound(USER_STEPS, selector) : bound(REVIEWER_STEPS, selector);
-    const [name, at] = placeOf(erasure.reached);
+      selector.kind === "user" ? bind(USER_STEPS, selector) : bind(REVIEWER_STEPS, selector);
+    const [name, at] = parseErasureProgress(erasure.reached);
     const order = Object.keys(steps);
     const step = name ?? order[0] ?? "";
     const run = steps[step];
     if (run === undefined) throw new Error(`An erasure has no step ${step}.`);
     const chunk = await run(tx, deps, at);
     const next = chunk.next === undefined ? order[order.indexOf(step) + 1] : step;
-    const counts = sum(erasure.counts, chunk.counts);
+    const counts = sumCounts(erasure.counts, chunk.counts);
     const reached = next && `${next} ${chunk.next ?? ""}`;
     await saveErasure(tx, id, { reached, counts });
     if (reached === undefined) log.info("erasure.done", { erasure_id: id, kind, ...counts });
@@ -67,12 +71,12 @@ export async function eraseChunk(
 }
 
 function openSelector(box: SecretBox, id: string, sealed: string): Selector {
-  // Only `requestErasure` seals with this associated data.
+  // The cast is safe, because only `requestErasure` seals texts with this associated data, and it seals a `Selector`.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return JSON.parse(box.open(sealed, erasureAssociatedData(id))) as Selector;
 }
 
-function placeOf(reached: string | null): [step: string | undefined, at: string] {
+function parseErasureProgress(reached: string | null): [step: string | undefined, at: string] {
   if (reached === null) return [undefined, ""];
   const space = reached.indexOf(" ");
   return [reached.slice(0, space), reached.slice(space + 1)];
@@ -80,7 +84,7 @@ function placeOf(reached: string | null): [step: string | undefined, at: string]
 
 type BoundSteps = Readonly<Record<string, (tx: Tx, deps: EraseDeps, at: string) => Promise<Chunk>>>;
 
-function bound<S extends Selector>(
+function bind<S extends Selector>(
   steps: Readonly<Record<string, Step<S>>>,
   selector: S,
 ): BoundSteps {
@@ -92,14 +96,14 @@ function bound<S extends Selector>(
   );
 }
 
-function sum(before: Readonly<Record<string, number>>, more: Counts): Counts {
+function sumCounts(before: Readonly<Record<string, number>>, more: Counts): Counts {
   const all: Record<string, number> = { ...before };
   for (const [kind, rows] of Object.entries(more))
     if (rows > 0) all[kind] = (all[kind] ?? 0) + rows;
   return all;
 }
 
-const REVIEWER_STEPS: Readonly<Record<string, Step<OfReviewer>>> = {
+const REVIEWER_STEPS: Readonly<Record<string, Step<ReviewerSelector>>> = {
   reviews: eraseReviews,
   inbox: async (tx, _, at) => {
     const { rows, next } = await queries.eraseInbox(tx, Number(at));
@@ -108,10 +112,14 @@ const REVIEWER_STEPS: Readonly<Record<string, Step<OfReviewer>>> = {
 };
 
 /**
- * Empties the next reviews of the reviewer with their events. The place is the id of the last review, and that of its last
- * event if some of its events are left.
+ * Erases the next reviews of the reviewer and the events of these reviews. The position `at` is the id of the last
+ * review that was read. If events of that review are left, a slash and the id of its last erased event follow.
  */
-async function eraseReviews(tx: Tx, { selector }: Context<OfReviewer>, at: string): Promise<Chunk> {
+async function eraseReviews(
+  tx: Tx,
+  { selector }: Context<ReviewerSelector>,
+  at: string,
+): Promise<Chunk> {
   const [after = 0, event] = at === "" ? [] : at.split("/").map(Number);
   if (event !== undefined) {
     const { changed, last } = await withoutReviewerOf(tx, after, event);
@@ -125,18 +133,22 @@ async function eraseReviews(tx: Tx, { selector }: Context<OfReviewer>, at: strin
   for (const id of found) {
     const reviews = await queries.eraseReview(tx, id);
     const mails = await queries.dropMails(tx, queries.isMailAbout(id));
-    counts = sum(counts, { reviews, mails });
+    counts = sumCounts(counts, { reviews, mails });
     const { changed, last } = await withoutReviewerOf(tx, id, 0);
     events.push(...changed);
     if (last === undefined && events.length < queries.CHANGED_ROWS) continue;
     next = last === undefined ? String(id) : `${id}/${last}`;
     break;
   }
-  // All at once and at the end, because deliveries wait from the first of these events until the commit.
-  return { counts: sum(counts, await queries.replaceEvents(tx, events)), next };
+  // The events of all reviews are replaced at the end in one call, because deliveries of the partners wait from the
+  // replacement until the commit.
+  return { counts: sumCounts(counts, await queries.replaceEvents(tx, events)), next };
 }
 
-/** Returns the next events of a review after an event as they are replaced. `last` is undefined if no more follow. */
+/**
+ * Reads the next events of a review after the id `after`, and returns those that change without their reviewer, in the
+ * changed form. `last` is the id of the last event that was read; undefined if no events follow.
+ */
 async function withoutReviewerOf(tx: Tx, reviewId: number, after: number) {
   const found = await queries.eventsOfReview(tx, reviewId, after);
   const last = found.length < queries.CHANGED_ROWS ? undefined : found.at(-1)?.id;
@@ -153,10 +165,10 @@ function changedOf(
   });
 }
 
-const USER_STEPS: Readonly<Record<string, Step<OfUser>>> = {
+const USER_STEPS: Readonly<Record<string, Step<UserSelector>>> = {
   user: async (tx, { selector: { userId, email }, clock }) => {
     const users = await queries.eraseUser(tx, userId, { digests: digestsOfEmail(email) });
-    // Somebody may have activated the user since the request.
+    // The access is ended again, because another operator may have activated the user since the request.
     await endAccess(tx, [userId], clock.now());
     return { counts: { users } };
   },
@@ -196,18 +208,21 @@ const USER_STEPS: Readonly<Record<string, Step<OfUser>>> = {
 };
 
 function auditStep(
-  erase: (tx: Tx, selector: OfUser, after: number) => Promise<queries.Walked>,
-): Step<OfUser> {
+  erase: (tx: Tx, selector: UserSelector, after: number) => Promise<queries.Walked>,
+): Step<UserSelector> {
   return async (tx, { selector }, at) => {
     const { rows, next } = await erase(tx, selector, Number(at));
     return { counts: { audit_rows: rows }, next };
   };
 }
 
-/** Deletes the user's own keys of creating requests, and the stored responses of others that name the user. */
+/**
+ * Deletes the stored requests with an `Idempotency-Key` of the user. Also deletes the responses to requests of other
+ * users that contain the user's email.
+ */
 async function eraseResponses(
   tx: Tx,
-  { selector: { userId, email }, box }: Context<OfUser>,
+  { selector: { userId, email }, box }: Context<UserSelector>,
   at: string,
 ): Promise<Chunk> {
   const { found, next } = await queries.storedResponses(tx, at);

@@ -1,10 +1,10 @@
 import { ulid } from "ulid";
 
 import type { Db, Tx } from "../../../db/client.ts";
-import { endAccess } from "../../auth/actions/sessions.ts";
-import { recordAudit } from "../../auth/queries/audit.ts";
+import { endAccess } from "../../auth/sign-in/sessions.ts";
+import { recordAudit } from "../../audit/queries.ts";
 import type { ValidParts } from "../../http/fields.ts";
-import { isUlid } from "../../http/list.ts";
+import { isUlid } from "../../http/ids.ts";
 import type { Caller } from "../../http/principal.ts";
 import type { RuleErrors } from "../../http/rules.ts";
 import { Problem } from "../../lib/problem.ts";
@@ -24,7 +24,9 @@ export async function findErasure(
   return orNotFound(found);
 }
 
-/** Checks that the body of an erasure names one person who exists. */
+/**
+ * Validates that the body of an erasure identifies one person, and that the user, the companies and the reviews exist.
+ */
 export async function erasureErrors(
   { db }: { readonly db: Db },
   body: ValidParts<NewErasure>,
@@ -42,24 +44,24 @@ export async function erasureErrors(
     partner_id: partnerId !== undefined && partner === undefined ? "is not a partner" : undefined,
     account_id:
       accountId !== undefined && (account === undefined || isForeign)
-        ? "is not an account, or not of the partner"
+        ? "is not an account, or belongs to another partner"
         : undefined,
     review_ids:
       unknown.length === 0
         ? undefined
-        : `are not all such reviews: ${unknown.slice(0, 20).join(", ")}`,
-    // The errors about the form of the selector come last, because they replace those above.
+        : `must be ids of reviews of the partner or account; these are not: ${unknown.slice(0, 20).join(", ")}`,
+    // The errors of `selectorErrors` come last, so that they replace the errors above for the same field.
     ...(userId !== undefined && user === undefined && { user_id: "is not a user" }),
-    ...present(selectorErrors(body)),
+    ...presentErrors(selectorErrors(body)),
   };
 }
 
-const present = (errors: RuleErrors): RuleErrors =>
+const presentErrors = (errors: RuleErrors): RuleErrors =>
   Object.fromEntries(Object.entries(errors).filter(([, text]) => text !== undefined));
 
 /**
- * Records that a person is to be erased, by a body that has passed `erasureErrors`; the maintenance job does the rest. A
- * user loses all access at once. `caller` is null for the command.
+ * Stores the request to erase the person whom a body names that has passed `erasureErrors`. If the person is a user,
+ * all access ends immediately. The maintenance job erases the data. `caller` is null for the command line tool.
  */
 export async function requestErasure(
   { db, clock, box }: ErasingDeps,
@@ -89,7 +91,7 @@ export async function requestErasure(
   });
 }
 
-/** The associated data with which the person of an erasure is sealed. */
+/** Returns the associated data with which the `Selector` in the row of an erasure is sealed. */
 export const erasureAssociatedData = (id: string): string => `erasure:${id}`;
 
 function reviewerOf(body: NewErasure): Selector {
@@ -103,8 +105,8 @@ function reviewerOf(body: NewErasure): Selector {
 }
 
 /**
- * Ends the access of a user who is to be erased. Throws if nobody else has the role of an owner or operator, or if the
- * operators erase themselves.
+ * Ends the access of a user who is to be erased. Throws `own_user` if the user is the caller. Throws `last_super_admin`
+ * or `last_owner` if the user is the last super-admin or owner of the company who can sign in.
  */
 async function endUser(
   tx: Tx,

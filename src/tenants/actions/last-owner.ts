@@ -4,16 +4,19 @@ import { Problem } from "../../lib/problem.ts";
 import type { User } from "../model.ts";
 import * as queries from "../queries/users.ts";
 
-/** Prevents a change that would leave no administrator or owner. */
+/**
+ * Throws the error of `lastError` if the user is the last super-admin or owner. Every change that ends a user's role or
+ * access calls this function first.
+ */
 export async function refuseLast(tx: Tx, principal: Principal, user: User): Promise<void> {
   const last = await lastError(tx, principal, user);
   if (last !== undefined) throw new Problem(last);
 }
 
 /**
- * Returns `last_super_admin` for the last active super-admin who can sign in, and `last_owner` for the last such owner of
- * a partner; undefined for others. An operator may remove the last owner, because an operator can appoint another. The
- * users with that role are locked until the commit.
+ * Returns `last_super_admin` or `last_owner` if the user is active and no other active super-admin, or no other active
+ * owner of the partner, can sign in; undefined otherwise. If the caller is an operator, the last owner is no error,
+ * because an operator can appoint another owner. The users with that role are locked until the commit.
  */
 async function lastError(
   tx: Tx,
@@ -27,11 +30,13 @@ async function lastError(
 }
 
 /**
- * Locks a user until the commit, so that nobody signs in as the user meanwhile. Returns the error of `refuseLast` that
- * applies if the user could not sign in any more: undefined with a password. Throws `not_found` if the user is gone.
+ * Locks a user until the commit, so that nobody signs in as the user during the transaction. Returns the error of
+ * `lastError` for a change after which the user cannot sign in by single sign-on. Returns undefined if the user has a
+ * password, because the user can then still sign in. Throws `not_found` if the user does not exist any more.
  */
 export async function holdSignIns(tx: Tx, principal: Principal, user: User) {
-  // The users with the role are locked first, in the order of their ids.
+  // `lastError` comes first, because it locks all users with the role in the order of their ids. A lock on this user
+  // before that could cause a deadlock.
   const last = await lastError(tx, principal, user);
   if (!(await queries.holdUser(tx, user.id))) throw new Problem("not_found");
   const held = await queries.userById(tx, user.id);

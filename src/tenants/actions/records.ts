@@ -1,19 +1,19 @@
 import { referringTable, violatedIndex } from "../../../db/errors.ts";
 import type { Tx } from "../../../db/client.ts";
-import type { AuditAction } from "../../auth/audit-model.ts";
-import { recordAudit } from "../../auth/queries/audit.ts";
-import { creating } from "../../auth/actions/keyed-requests.ts";
+import type { AuditAction } from "../../audit/model.ts";
+import { recordAudit } from "../../audit/queries.ts";
+import { creating } from "../../auth/keyed-requests.ts";
 import type { Caller } from "../../http/principal.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
 import type { AdminDeps } from "./deps.ts";
 
-/** The 422 of a unique index, by the name of the index: the field, and the message for it. */
+/** The field errors for violations of unique indexes, by the name of the index. */
 type Conflicts = Readonly<Record<string, readonly [field: string, message: string]>>;
 
-const EXTERNAL_ID = /_external_id$/;
+const EXTERNAL_ID_INDEX = /_external_id$/;
 const EXTERNAL_ID_TAKEN = "is the external id of another record of this kind";
 
-/** Whether a transaction failed because another record of the kind has the external id. */
+/** Returns whether an error of `changeRecord` means that another record of the same kind has the external id. */
 export const isExternalIdTaken = (error: unknown): boolean =>
   error instanceof Problem && error.errors?.["external_id"]?.includes(EXTERNAL_ID_TAKEN) === true;
 
@@ -24,8 +24,8 @@ interface Change {
 
 /**
  * Runs `work` in a transaction and records the change that it returns, if any, in the audit log. If a unique index
- * decides between two requests that run at the same time, the later one gets a 422, as if its rules had found the
- * conflict.
+ * rejects the later of two concurrent requests, the function throws the 422 that the validation of that request would
+ * have given.
  */
 export async function changeRecord<T>(
   { db, clock }: Pick<AdminDeps, "db" | "clock">,
@@ -44,7 +44,7 @@ export async function changeRecord<T>(
   } catch (error) {
     const index = violatedIndex(error);
     if (index === undefined) throw error;
-    const external = EXTERNAL_ID.test(index)
+    const external = EXTERNAL_ID_INDEX.test(index)
       ? (["external_id", EXTERNAL_ID_TAKEN] as const)
       : undefined;
     const conflict = conflicts[index] ?? external;
@@ -54,8 +54,8 @@ export async function changeRecord<T>(
   }
 }
 
-/** Names the contents of each table with references that prevent a deletion. */
-const CONTENTS: Readonly<Record<string, string>> = {
+/** The words of the error `in_use` for the tables whose rows can refer to a record and so prevent its deletion. */
+const CONTENTS_OF_TABLE: Readonly<Record<string, string>> = {
   companies: "accounts",
   stores: "stores",
   users: "users",
@@ -65,16 +65,21 @@ const CONTENTS: Readonly<Record<string, string>> = {
   oauth_clients: "OAuth clients",
   sso_connections: "SSO connections",
   audit_log: "entries of the audit log",
-  review_history: "events that it has reported",
-  company_deletions: "a deletion that waits",
+  review_history: "reported events",
+  company_deletions: "a scheduled deletion",
 };
 
 function inUse(table: string): Problem {
-  const contents = CONTENTS[table] ?? table.replaceAll("_", " ");
-  return new Problem("in_use", { message: `It cannot be deleted, because it has ${contents}.` });
+  const contents = CONTENTS_OF_TABLE[table] ?? table.replaceAll("_", " ");
+  return new Problem("in_use", {
+    message: `The record cannot be deleted, because it has ${contents}.`,
+  });
 }
 
-/** Deletes a record, and records that in the audit log. Throws `in_use` if another table refers to the record. */
+/**
+ * Deletes a record, and writes the deletion into the audit log. Throws `in_use` if a row of another table refers to the
+ * record.
+ */
 export async function deleteRecord(
   deps: Pick<AdminDeps, "db" | "clock">,
   caller: Caller,

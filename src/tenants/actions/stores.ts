@@ -1,12 +1,13 @@
-import { findRow, type Page } from "../../http/list.ts";
+import { type Page } from "../../http/list.ts";
+import { findRow } from "../../http/ids.ts";
 import type { Db } from "../../../db/client.ts";
-import type { AuditAction } from "../../auth/audit-model.ts";
+import type { AuditAction } from "../../audit/model.ts";
 import type { ValidParts } from "../../http/fields.ts";
 import type { Caller } from "../../http/principal.ts";
 import type { RuleErrors } from "../../http/rules.ts";
 import { invalid } from "../../lib/problem.ts";
 import { addMs } from "../../lib/clock.ts";
-import { fingerprint } from "../../lib/secret-box.ts";
+import { fingerprint } from "../../lib/secrets.ts";
 import { newSecret } from "../../lib/secrets.ts";
 import { providerSecretContext } from "../../intake/provider-model.ts";
 import type {
@@ -35,12 +36,12 @@ type WritingDeps = Pick<AdminDeps, "db" | "clock">;
 
 const PLAN_TAKEN = "is the name of another plan";
 const ACCOUNT_UNKNOWN = "is not an account";
-const LINK_TAKEN = "is connected to this store already";
+const LINK_TAKEN = "is already connected to this store";
 const SLUG_TAKEN = "is the slug of another provider";
 
 /*
- * Plans, stores, providers, and connections of stores to review sites. Each `create…` and `change…` takes a body that has
- * passed the `…Errors` of the same kind.
+ * Plans, stores, providers, and connections of stores to review sites. Each function `create…` and `change…` takes a
+ * body that has passed the function `…Errors` of the same kind of record.
  */
 
 const CONFLICTS = {
@@ -220,7 +221,7 @@ export function changeStoreReviewSite(
   });
 }
 
-/** Deletes a connection that has reported nothing. */
+/** Deletes a connection. Throws `in_use` if an event of the connection exists. */
 export function deleteStoreReviewSite(
   deps: WritingDeps,
   caller: Caller,
@@ -233,7 +234,10 @@ export function deleteStoreReviewSite(
 
 type SealingDeps = Pick<AdminDeps, "db" | "clock" | "box">;
 
-/** Computes the fingerprint of the current secret, so that an operator can tell which one is current. */
+/**
+ * Returns a provider with the fingerprint of its current secret instead of the sealed secret. By the fingerprint an
+ * operator recognises which secret is current.
+ */
 function withFingerprint(
   { box }: Pick<AdminDeps, "box">,
   { sealedSecret, ...provider }: StoredProvider,
@@ -300,9 +304,9 @@ export function deleteProvider(
 }
 
 /**
- * Replaces the secret of a provider. The secret until now verifies events for the grace period. Only one previous secret
- * is stored, so an earlier one that is still in its grace period ends immediately. Without a grace period, an event
- * that was signed with the old secret is rejected from the commit on.
+ * Replaces the secret of a provider. Events that are signed with the old secret are accepted until the end of the grace
+ * period. Without a grace period, they are rejected from the commit on. Only one previous secret is stored. So an
+ * earlier one whose grace period has not ended becomes invalid immediately.
  */
 export function rotateProviderSecret(
   deps: SealingDeps,
@@ -331,7 +335,7 @@ export function rotateProviderSecret(
   });
 }
 
-/** Runs the job that removes the previous secrets of providers after their grace period. */
+/** Removes the previous secrets of providers whose grace period has ended. The maintenance job calls this function. */
 export async function providerSecretsChunk({ db }: Pick<AdminDeps, "db">) {
   return { rows: await queries.removeExpiredSecrets(db) };
 }

@@ -1,18 +1,19 @@
 import type { Tx } from "../../../db/client.ts";
-import { dropFactors, forgetCodeLock } from "../../auth/actions/prove-factor.ts";
-import { tellOfLostFactors, tellOfOwner } from "../../auth/actions/security-mails.ts";
-import { recordAccessDenied } from "../../auth/actions/access-denied.ts";
-import { changesOf } from "../../auth/audit-changes.ts";
-import { recordAudit } from "../../auth/queries/audit.ts";
-import { inviteUser } from "../../auth/actions/invitations.ts";
-import { countInvitationOf } from "../../auth/actions/mail-limits.ts";
-import { endAccess, liftLock } from "../../auth/actions/sessions.ts";
-import { authorityInPerson, excessOf } from "../../auth/authority.ts";
-import { afterCreating } from "../../auth/actions/keyed-requests.ts";
-import { isEmailTaken } from "../../auth/queries/emails.ts";
+import { dropFactors, forgetCodeLock } from "../../auth/factors/prove-factor.ts";
+import { mailAboutLostFactors, mailAboutOwner } from "../../auth/sign-in/security-mails.ts";
+import { recordAccessDenied } from "../../auth/access/access-denied.ts";
+import { changesOf } from "../../audit/changes.ts";
+import { recordAudit } from "../../audit/queries.ts";
+import { inviteUser } from "../../auth/passwords/invitations.ts";
+import { countInvitationOf } from "../../auth/passwords/mail-limits.ts";
+import { endAccess, liftLock } from "../../auth/sign-in/sessions.ts";
+import { authorityInPerson, excessOf } from "../../auth/access/authority.ts";
+import { afterCreating } from "../../auth/keyed-requests.ts";
+import { isEmailTaken } from "../../auth/passwords/email-queries.ts";
 import { spellingOf } from "../../lib/email.ts";
 import type { ValidParts } from "../../http/fields.ts";
-import { findRow, type Found, type Page } from "../../http/list.ts";
+import { type Found, type Page } from "../../http/list.ts";
+import { findRow } from "../../http/ids.ts";
 import type { Caller, Principal } from "../../http/principal.ts";
 import type { RuleErrors } from "../../http/rules.ts";
 import { Problem } from "../../lib/problem.ts";
@@ -47,7 +48,7 @@ export async function newUserErrors(
   return userErrors({ ...body, email }, { employer, isTaken });
 }
 
-/** Validates role and stores of users of a company. */
+/** Validates the role and the stores of a new user of the company. */
 export async function placementErrors(
   { db }: ReadingDeps,
   companyId: number,
@@ -75,11 +76,17 @@ export async function createUser(
       const externalId = body.external_id ?? null;
       const who = { companyId, email, name, role, externalId };
       const id = await queries.insertUser(tx, { ...who, passwordHash, storeIds, createdAt: now });
-      // After the audit row of the user comes that of the invitation.
+      // The audit row of the new user is written before the invitation is created, so that it precedes the audit row of
+      // the invitation.
       const details = { user_id: id, company_id: companyId, role };
       const audit = { at: now, actor: principal, requestContext };
       await recordAudit(tx, { ...audit, action: "USER_CREATED", details });
-      await tellOfOwner(tx, deps, { owner: { id, name, companyId }, role, actor: principal, now });
+      await mailAboutOwner(tx, deps, {
+        owner: { id, name, companyId },
+        role,
+        actor: principal,
+        now,
+      });
       if (passwordHash === null) {
         await limitInvitations(tx, principal, { id, companyId, now });
         await inviteUser(tx, deps, { userId: id, email, actor: principal, requestContext, now });
@@ -92,10 +99,10 @@ export async function createUser(
   return user;
 }
 
-const TAKEN = ["email", EMAIL_TAKEN] as const;
-const CONFLICTS = { users_email_key: TAKEN, users_normal_email_key: TAKEN } as const;
+const EMAIL_ERROR = ["email", EMAIL_TAKEN] as const;
+const CONFLICTS = { users_email_key: EMAIL_ERROR, users_normal_email_key: EMAIL_ERROR } as const;
 
-/** Validates the changed fields of a user together with those that stay. */
+/** Validates the changed fields of a user together with the role and the stores that do not change. */
 export async function userUpdateErrors(
   { db }: ReadingDeps,
   user: User,
@@ -104,24 +111,27 @@ export async function userUpdateErrors(
   const email = body.email && spellingOf(body.email);
   const [employer, isTaken] = await Promise.all([
     queries.employerOf(db, user.companyId),
-    // A user who shares a mailbox keeps the email.
+    // An unchanged email is not checked, because another user may already share its mailbox.
     email === undefined || email === user.email ? false : isEmailTaken(db, email, user.id),
   ]);
   const role = body.role ?? (user.role === "service" ? undefined : user.role);
-  // A user who is no location user any more loses the stores without naming them.
+  // A change to another role removes the stores of a location user.
   const kept = role === user.role ? user.storeIds : [];
   const store_ids = "store_ids" in body ? body.store_ids : kept;
   const whole = { company_id: user.companyId, role, store_ids, ...(email && { email }) };
   return userErrors(whole, { employer, isTaken });
 }
 
-/** The fields of a user whose values the audit log has. An erasure of the user would not find the others there. */
-const NOT_PERSONAL = ["role", "store_ids"];
+/**
+ * The fields of a user whose old and new values the audit log contains. Values of the other fields are left out,
+ * because they are personal, and an erasure of the user would not find them in the audit log.
+ */
+const NOT_PERSONAL_FIELDS = ["role", "store_ids"];
 
 /**
- * Changes a user by a body that has passed `userUpdateErrors`; absent fields stay as they are. Tokens stay valid after a
- * change of role or stores, because each request reads these again. A changed address ends all access, also by codes that
- * were mailed to the old one, and an open invitation is mailed to the new one.
+ * Changes a user with a body that has passed `userUpdateErrors`. Absent fields do not change. Tokens stay valid after a
+ * change of role or stores, because each request reads both again. A change of the email address ends all access,
+ * including codes that were mailed to the old address, and mails an open invitation to the new address.
  */
 export async function changeUser(
   deps: Pick<AdminDeps, "db" | "clock" | "box" | "config" | "schedule">,
@@ -143,7 +153,7 @@ export async function changeUser(
     const changes = { name, role, email, externalId, updatedAt: now };
     await queries.updateUser(tx, id, changes, storeIds);
     if (isOtherRole)
-      await tellOfOwner(tx, deps, { owner: user, role, actor: caller.principal, now });
+      await mailAboutOwner(tx, deps, { owner: user, role, actor: caller.principal, now });
     if (isMoved) {
       await endAccess(tx, [id], now);
       const { principal: actor, requestContext } = caller;
@@ -152,14 +162,17 @@ export async function changeUser(
     }
     const result = orNotFound(await queries.userById(tx, id));
     const ids = { user_id: id, company_id: companyId };
-    const details = { ...ids, fields, changes: changesOf(NOT_PERSONAL, before, result) };
+    const details = { ...ids, fields, changes: changesOf(NOT_PERSONAL_FIELDS, before, result) };
     return { result, change: { action: "USER_UPDATED", details } };
   });
   if (isMoved) deps.schedule.wakeMailer();
   return changed;
 }
 
-/** Deletes a user who has never acted. Anybody else is deactivated or erased instead. */
+/**
+ * Deletes a user. Throws `in_use` if other tables refer to the user, such as the audit log. Such a user can only be
+ * deactivated or erased.
+ */
 export function deleteUser(
   deps: Pick<AdminDeps, "db" | "clock">,
   caller: Caller,
@@ -174,9 +187,9 @@ export function deleteUser(
 }
 
 /**
- * Mails the user a new invitation, which invalidates the previous one. Throws `not_invitable` for an inactive user
- * and for a user with a password, and `company_inactive` for a user of a suspended company, because the link would not
- * work.
+ * Mails the user a new invitation, which invalidates the previous one. Throws `not_invitable` for an inactive user and
+ * for a user with a password. Throws `company_inactive` for a user of a suspended company, because the link in the mail
+ * would not work.
  */
 export async function inviteAgain(
   deps: Pick<AdminDeps, "db" | "clock" | "box" | "schedule" | "config">,
@@ -195,7 +208,10 @@ export async function inviteAgain(
   return user;
 }
 
-/** Applies the limits of a partner's invitations. Operators, who provision whole companies, are exempt. */
+/**
+ * Enforces the limits of invitations by a partner. Invitations by operators are not limited, because operators create
+ * the users of whole companies.
+ */
 async function limitInvitations(
   tx: Tx,
   { companyType }: Principal,
@@ -218,7 +234,7 @@ export async function setUserRole(
       const details = { user_id: user.id, from: user.role, to: role };
       const action = "USER_ROLE_CHANGED";
       await recordAudit(tx, { at: now, action, actor: principal, requestContext, details });
-      await tellOfOwner(tx, deps, { owner: user, role, actor: principal, now });
+      await mailAboutOwner(tx, deps, { owner: user, role, actor: principal, now });
     }
     return existing(await queries.userById(tx, user.id));
   });
@@ -226,7 +242,7 @@ export async function setUserRole(
 
 /**
  * Deactivates a user and deletes all tokens of the user (contract 10.1). Throws `last_super_admin` or `last_owner` if
- * nobody else has that role.
+ * no other user with that role can sign in.
  */
 export async function deactivateUser(
   { db, clock }: Pick<AdminDeps, "db" | "clock">,
@@ -268,8 +284,8 @@ export async function activateUser(
 }
 
 /**
- * Deletes the second factors and recovery codes of a user who has lost them. All access of the user ends, because a thief
- * may have the password: the user signs in again, and is told by mail.
+ * Deletes the second factors and recovery codes of a user who has lost them. All access of the user ends, because
+ * another person may know the password. The user must sign in again and is notified by mail.
  */
 export async function resetFactors(
   deps: Pick<AdminDeps, "db" | "clock" | "box" | "schedule">,
@@ -283,12 +299,12 @@ export async function resetFactors(
     const details = { user_id: id, factors, revoked: await endAccess(tx, [id], now) };
     const action = "SECOND_FACTORS_RESET";
     await recordAudit(tx, { at: now, action, actor, requestContext, details });
-    await tellOfLostFactors(tx, deps, { userId: id, now });
+    await mailAboutLostFactors(tx, deps, { userId: id, now });
   });
   deps.schedule.wakeMailer();
 }
 
-/** Removes a user's sign-in lock (contract 4.8) before it expires. */
+/** Removes a user's sign-in lock (contract 4.8) and the lock of the authenticator codes before they expire. */
 export async function unlockUser(
   { db, clock }: Pick<AdminDeps, "db" | "clock">,
   { principal, requestContext }: Caller,
@@ -310,7 +326,10 @@ export async function unlockUser(
   });
 }
 
-/** Returns the id of the caller's partner. The access rule of the route must admit only users of a partner. */
+/**
+ * Returns the id of the caller's partner. Routes that call it must have an access rule that admits only users of a
+ * partner; it throws `forbidden` for others.
+ */
 export function partnerOf({ partnerId }: Pick<Principal, "partnerId">): number {
   if (partnerId === null) throw new Problem("forbidden");
   return partnerId;
@@ -327,8 +346,9 @@ export function listTeam(
 }
 
 /**
- * Finds a user of the caller's partner. For any other user, even a user of the partner's accounts, it audits
- * AUTHZ_DENIED and throws `forbidden`, because a partner manages only its own users (contract 3.9 and 10.5).
+ * Finds a user of the caller's partner. For any other user, even a user of the partner's accounts, it writes an
+ * AUTHZ_DENIED row into the audit log and throws `forbidden`, because a partner manages only its own users (contract
+ * 3.9 and 10.5).
  */
 export async function findTeammate(
   deps: Pick<AdminDeps, "db" | "clock">,

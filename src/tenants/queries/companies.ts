@@ -1,14 +1,17 @@
-import { and, desc, eq, ne, or, sql } from "drizzle-orm";
+import { and, desc, eq, ne, or, sql, inArray, gte, type SQL } from "drizzle-orm";
+import type { AnyPgColumn } from "drizzle-orm/pg-core";
 
-import { arrayOf, idBefore, isPartnerOfCompany, partners } from "../../../db/conditions.ts";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
-import { onlyRow } from "../../../db/statement.ts";
+import { arrayOf, idBefore } from "../../../db/conditions.ts";
 import { alertSettings } from "../../../db/schema/alerts.ts";
+import { companies, plans as planTable, stores, users } from "../../../db/schema/companies.ts";
+import { storeReviewSites } from "../../../db/schema/providers.ts";
 import { portalSettings } from "../../../db/schema/tokens.ts";
-import { companies, plans as planTable, stores } from "../../../db/schema/companies.ts";
+import { onlyRow } from "../../../db/statement.ts";
+import { isPartnerOfCompany, partners } from "../../auth/access/queries.ts";
 import type { Page } from "../../http/list.ts";
+import { parseInstant } from "../../lib/clock.ts";
 import type { AccountQuery, Company, Named } from "../model.ts";
-import { changedSince, type Changes, isWanted, type Wanted } from "./wanted.ts";
 
 function selectCompanies(db: DbOrTx) {
   const { id, name, isActive, primaryColor, logoUrl, externalId, createdAt, updatedAt } = companies;
@@ -77,7 +80,7 @@ export async function companiesOf(
   return rows.map((row) => companyOf(row, type));
 }
 
-/** Reads a company of a type, by its id or by that of the platform. */
+/** Reads a company of a type, by its id or by the platform's external id. */
 export async function companyBy(
   db: DbOrTx,
   type: Company["type"],
@@ -131,7 +134,7 @@ export async function updateCompany(
   await tx.update(companies).set(changes).where(eq(companies.id, id));
 }
 
-/** Whether a company requires a second factor of its people. */
+/** Returns whether a company requires a second factor for its users. */
 export async function requiresSecondFactor(db: DbOrTx, id: number): Promise<boolean> {
   const { requireSecondFactor } = companies;
   const [row] = await db
@@ -141,14 +144,17 @@ export async function requiresSecondFactor(db: DbOrTx, id: number): Promise<bool
   return row?.requireSecondFactor ?? false;
 }
 
-/** Deletes a company with its settings. Fails if anything else refers to the company. */
+/**
+ * Deletes a company with its alert and portal settings. Throws an error if a row of another table refers to the
+ * company.
+ */
 export async function deleteCompany(tx: Tx, id: number): Promise<void> {
   await tx.delete(alertSettings).where(eq(alertSettings.partnerId, id));
   await tx.delete(portalSettings).where(eq(portalSettings.partnerId, id));
   await tx.delete(companies).where(eq(companies.id, id));
 }
 
-/** Whether a partner other than `except` has the domain. */
+/** Returns whether a partner other than `except` has the white-label domain. */
 export async function hasDomain(db: DbOrTx, domain: string, except = 0): Promise<boolean> {
   const isOthers = and(eq(companies.whiteLabelDomain, domain), ne(companies.id, except));
   return (await db.$count(companies, isOthers)) > 0;
@@ -186,4 +192,57 @@ export async function treeOf(tx: Tx, wanted: number): Promise<number[]> {
     .where(or(eq(id, wanted), eq(partnerId, wanted)))
     .orderBy(id);
   return rows.map((row) => row.id);
+}
+
+/** The kinds of records that belong to a tenant. */
+export type OwnedKind = "company" | "user" | "store" | "connection";
+
+/** Finds the company that a record belongs to; undefined if the record does not exist. */
+export async function companyOfRecord(
+  db: DbOrTx,
+  kind: OwnedKind,
+  id: number,
+): Promise<number | undefined> {
+  const [company] = await db
+    .select({ id: companies.id })
+    .from(companies)
+    .where(inArray(companies.id, idOfCompany(db, kind, id)));
+  return company?.id;
+}
+
+function idOfCompany(db: DbOrTx, kind: OwnedKind, id: number) {
+  switch (kind) {
+    case "company":
+      return [id];
+    case "user":
+      return db.select({ id: users.companyId }).from(users).where(eq(users.id, id));
+    case "store":
+      return db.select({ id: stores.accountId }).from(stores).where(eq(stores.id, id));
+    case "connection":
+      return db
+        .select({ id: stores.accountId })
+        .from(storeReviewSites)
+        .innerJoin(stores, eq(stores.id, storeReviewSites.storeId))
+        .where(eq(storeReviewSites.id, id));
+  }
+}
+
+/** Returns the condition that a record changed at the instant `since` or later; undefined if `since` is absent. */
+export function changedSince(updatedAt: AnyPgColumn, since: string | undefined): SQL | undefined {
+  const at = parseInstant(since);
+  return at && gte(updatedAt, at);
+}
+
+/** New values of columns. A column whose value is undefined does not change. */
+export type Changes<T> = { readonly [K in keyof T]?: T[K] | undefined };
+
+/** The key by which a record is read: its id, or the external id that the platform gave it. */
+export type Wanted = { readonly id: number } | { readonly externalId: string };
+
+/** Matches the record with this id or external id. */
+export function isWanted(
+  table: Readonly<Record<"id" | "externalId", AnyPgColumn>>,
+  wanted: Wanted,
+): SQL {
+  return "id" in wanted ? eq(table.id, wanted.id) : eq(table.externalId, wanted.externalId);
 }

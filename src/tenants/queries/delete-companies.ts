@@ -1,4 +1,4 @@
-// What the deletion of a company removes, one bounded statement each (contract 10.8). The callers run them in the
+// The statements that delete a company, each with a bounded number of rows (contract 10.8). The callers run them in the
 // transaction that stores the progress.
 
 import { and, asc, eq, gt, inArray, or, sql, type SQL } from "drizzle-orm";
@@ -40,16 +40,22 @@ import { countErasure, keptDetails } from "./erase.ts";
 
 /** The most rows that one statement deletes. */
 export const DELETED_ROWS = 500;
-/** The most rows that one statement deletes from a table with many references to it, each of which is checked. */
+/**
+ * The most rows that one statement deletes from a table to which many other tables refer. It is small, because
+ * PostgreSQL checks each of these foreign keys for every deleted row.
+ */
 const FEW_ROWS = 20;
 
-/** An account with its partner, or a partner. */
+/** A company that is being deleted. `partnerId` is the partner of an account; null for a partner. */
 export interface Leaving {
   readonly id: number;
   readonly partnerId: number | null;
 }
 
-/** Deletes some of the matching rows; their number is below `limit` after the last ones. */
+/**
+ * Deletes at most `limit` of the rows that match `where`, and returns the number of deleted rows. If it is smaller than
+ * `limit`, no matching rows are left.
+ */
 async function deleteSome(
   tx: Tx,
   key: PgColumn,
@@ -80,7 +86,10 @@ export async function leavingCompany(db: DbOrTx, wanted: number) {
 
 // ------------------------------------------------------------------------------------------------ an account's events
 
-/** Removes the actions of the inbox about reviews and connections of an account, among the next ones of its partner. */
+/**
+ * Reads the next `DELETED_ROWS` actions of the inbox after a position, and deletes those about reviews and connections
+ * of an account.
+ */
 export async function deleteInboxOf(tx: Tx, { id }: Leaving, after: number) {
   const { position, action } = inbox;
   const looked = await tx
@@ -107,14 +116,18 @@ export async function deleteInboxOf(tx: Tx, { id }: Leaving, after: number) {
   return { rows: count, next: looked.length < DELETED_ROWS ? undefined : positions.at(-1) };
 }
 
-/** Deletes connections of an account. From then on its sites cannot report, and nobody acts on its reviews. */
+/**
+ * Deletes connections of an account. Without a connection, the provider cannot report events, and nobody can act on the
+ * reviews.
+ */
 export function deleteConnections(tx: Tx, { id }: Leaving): Promise<number> {
   return deleteSome(tx, storeReviewSites.id, eq(storeReviewSites.accountId, id));
 }
 
 /**
- * Lists the present transactions that may write about a connection which they have read before it was deleted. They
- * lock rows of these tables or write to them, unlike a dump. Waiting for their end delays nobody, but a lock would.
+ * Lists the open transactions that may have read a connection before its deletion and may still write about it. They
+ * are recognised by table locks on `reviews` or `store_review_sites` of modes that a dump does not take. The caller
+ * waits for these transactions instead of locking the tables, so that no request is delayed.
  */
 export function presentWriters(db: DbOrTx) {
   return db
@@ -148,9 +161,9 @@ export async function nextSubscription(
 }
 
 /**
- * Deletes the events of an account among the next rows of its partner's history, with their queue entries and attempts.
- * The locks of the sequences make redeliveries and batches wait, so that none queues an event that is deleted. An attempt
- * that is under way is recorded without its response.
+ * Reads the next `DELETED_ROWS` rows of a partner's history after an id, and deletes those of an account, with their
+ * queue entries and attempts. The locks on the sequences make redeliveries and batches wait, so that none of them
+ * queues a deleted event. An attempt that is being sent is recorded without its response.
  */
 export async function deleteEvents(
   tx: Tx,
@@ -168,7 +181,8 @@ export async function deleteEvents(
   const own = looked.filter((row) => row.accountId === accountId);
   if (own.length === 0) return { rows: 0, next };
   const [ids, eventIds] = [own.map((row) => row.id), own.map((row) => row.eventId)];
-  // Before the locks, because it is the longest statement, and reports of the partner wait for the locks.
+  // This statement takes the longest. It runs before the sequences are locked, because reports for the partner wait for
+  // these locks.
   await tx.delete(deliveryAttempts).where(isAttemptOfAny(eventIds));
   const subscriptions = tx
     .select({ id: webhookSubscriptions.id })
@@ -181,9 +195,10 @@ export async function deleteEvents(
     .where(inArray(subscriptionId, subscriptions))
     .orderBy(asc(subscriptionId))
     .for("no key update");
-  // Before the entries, which a commit of attempts changes after it has locked the offset.
+  // Locks the offsets before the queue entries, because a commit of attempts takes the locks in the same order.
   await countErasure(tx, [partnerId]);
-  // Those that were committed meanwhile; later commits store no response.
+  // Deletes the attempts again, because some may have been committed before the offsets were locked. Attempts that are
+  // committed later contain no response.
   await tx.delete(deliveryAttempts).where(isAttemptOfAny(eventIds));
   await tx.delete(outbox).where(anyOf(outbox.eventId, eventIds));
   await tx
@@ -198,7 +213,7 @@ export async function deleteEvents(
   return { rows: count, next };
 }
 
-/** Deletes reviews of an account, and the mails about them that still wait. */
+/** Deletes reviews of an account, and the mails that refer to them. */
 export async function deleteReviews(tx: Tx, { id }: Leaving): Promise<number> {
   const some = await tx
     .select({ id: reviews.id })
@@ -225,7 +240,7 @@ export async function deleteStores(tx: Tx, { id }: Leaving): Promise<number> {
 
 // ------------------------------------------------------------------------------------------------ people and clients
 
-/** Reads the first users of a company. */
+/** Reads the first `FEW_ROWS` users of a company. */
 export function firstUsers(db: DbOrTx, { id }: Leaving) {
   return db
     .select({ id: users.id, email: users.email })
@@ -235,7 +250,7 @@ export function firstUsers(db: DbOrTx, { id }: Leaving) {
     .limit(FEW_ROWS);
 }
 
-/** Deletes sign-ins of users whose tokens and codes are deleted. */
+/** Deletes sign-ins of users. The tokens and codes of the users must already be deleted. */
 export function deleteSignIns(tx: Tx, userIds: readonly number[]): Promise<number> {
   return deleteSome(tx, authenticationEvents.id, anyOf(authenticationEvents.userId, userIds));
 }
@@ -244,9 +259,10 @@ export async function deleteUsers(tx: Tx, userIds: readonly number[]): Promise<n
   return (await tx.delete(users).where(anyOf(users.id, userIds))).count;
 }
 
-const detaching = statement({
+const detachingAudit = statement({
   name: "deletion.detachAudit",
-  // Raw SQL, because the statement walks three indexes and decides for each id of a row whether it goes.
+  // Raw SQL, because the statement searches three indexes and decides for each of the three ids of a row whether to
+  // remove it.
   params: {
     companyId: value("integer"),
     userIds: list(users.id),
@@ -278,17 +294,18 @@ const detaching = statement({
 });
 
 /**
- * Detaches rows of the audit log from a company and its users. They keep action, time and the ids, which move into
- * `details.deleted`, and lose addresses and texts. `companyId` 0 stands for none.
+ * Detaches up to `DELETED_ROWS` rows of the audit log from a company and its users. The rows keep their action and
+ * time. Network addresses and texts are removed, and the ids of the company and the users move into `details.deleted`.
+ * No row belongs to the company 0, which is the default.
  */
 export async function detachAudit(
   tx: Tx,
   { companyId = 0, userIds }: { readonly companyId?: number; readonly userIds: readonly number[] },
 ): Promise<number> {
-  return (await tx.run(detaching, { companyId, userIds, limit: DELETED_ROWS })).count;
+  return (await tx.run(detachingAudit, { companyId, userIds, limit: DELETED_ROWS })).count;
 }
 
-/** Deletes OAuth clients of a company; before them their tokens, of which there may be many. */
+/** Deletes OAuth clients of a company. Their tokens are deleted first, in several calls, because there may be many. */
 export async function deleteClients(tx: Tx, { id }: Leaving): Promise<number> {
   const own = tx
     .select({ id: oauthClients.clientId })
@@ -305,15 +322,18 @@ export function deleteSsoConnections(tx: Tx, { id }: Leaving): Promise<number> {
 
 // ------------------------------------------------------------------------------------------------ a partner
 
-/** Deletes rows of a deleted subscription, table by table, and the subscription last. Returns 0 once it is gone. */
+/**
+ * Deletes up to `DELETED_ROWS` rows of one table that belong to a deleted subscription, and returns their number. When
+ * no such rows are left in any table, deletes the subscription and returns 0.
+ */
 export async function deleteQueue(
   tx: Tx,
   { id, shard }: { readonly id: string; readonly shard: number },
 ): Promise<number> {
-  const ofOutbox = and(eq(outbox.shard, shard), eq(outbox.subscriptionId, id));
+  const isOutboxRow = and(eq(outbox.shard, shard), eq(outbox.subscriptionId, id));
   const large: [PgColumn, SQL | undefined][] = [
     [deliveryAttempts.id, eq(deliveryAttempts.subscriptionId, id)],
-    [outbox.sequence, ofOutbox],
+    [outbox.sequence, isOutboxRow],
     [batchEntries.reviewHistoryId, eq(batchEntries.subscriptionId, id)],
     [outboxSkips.last, eq(outboxSkips.subscriptionId, id)],
     [attemptStats.bucketAt, eq(attemptStats.subscriptionId, id)],
@@ -330,14 +350,15 @@ export async function deleteQueue(
   return 0;
 }
 
-/** Deletes the settings of a partner, and takes it out of the lists of services. */
+/** Deletes the settings of a partner, and removes the partner from the lists of partners for which services act. */
 export async function deleteSettings(tx: Tx, { id }: Leaving): Promise<void> {
   await tx.delete(alertSettings).where(eq(alertSettings.partnerId, id));
   await tx.delete(portalSettings).where(eq(portalSettings.partnerId, id));
   await tx
     .delete(inbox)
     .where(and(inArray(inbox.state, ["waiting", "rejected"]), eq(inbox.partnerId, id)));
-  // A service of no other partner keeps an empty list, because null stands for all partners.
+  // A service that acts for no other partner keeps an empty list. The list is not set to null, because null means all
+  // partners.
   const { partnerIds } = services;
   await tx
     .update(services)
@@ -348,8 +369,9 @@ export async function deleteSettings(tx: Tx, { id }: Leaving): Promise<void> {
 // ------------------------------------------------------------------------------------------------ the company
 
 /**
- * Deletes a company of which nothing is left. Returns false if something was added since its step: the caller then
- * begins again. The lock keeps others from adding more.
+ * Deletes the row of a company that has no records left. Returns false if a record was added after the step that
+ * deletes its kind; the caller then repeats all steps of the company. The lock on the company's row keeps other
+ * transactions from adding records during the check.
  */
 export async function deleteCompanyRow(tx: Tx, { id }: Leaving): Promise<boolean> {
   const own = eq(companies.id, id);

@@ -15,7 +15,7 @@ export async function deletionOf(db: DbOrTx, wanted: number): Promise<Deletion |
   return row;
 }
 
-/** Inserts the deletion of a company; one that was requested before stays as it is. */
+/** Schedules the deletion of a company. If it is already scheduled, returns false and changes nothing. */
 export async function insertDeletion(
   tx: Tx,
   one: Pick<
@@ -27,13 +27,13 @@ export async function insertDeletion(
   return count > 0;
 }
 
-/** Deletes the deletion of a company that has not begun. Returns false if there is none. */
+/** Removes the scheduled deletion of a company. Returns false if there is none, or if it has already begun. */
 export async function deleteDeletion(tx: Tx, wanted: number): Promise<boolean> {
   const isWaiting = and(eq(companyId, wanted), eq(state, "waiting"));
   return (await tx.delete(companyDeletions).where(isWaiting)).count > 0;
 }
 
-/** Locks a company until the commit, and returns whether it is active; undefined if it is gone. */
+/** Locks a company until the commit, and returns whether it is active; undefined if it does not exist. */
 export async function lockCompany(tx: Tx, wanted: number): Promise<boolean | undefined> {
   const { id, isActive } = companies;
   const [row] = await tx
@@ -44,7 +44,7 @@ export async function lockCompany(tx: Tx, wanted: number): Promise<boolean | und
   return row?.isActive;
 }
 
-/** Whether a company, or the partner above it, is to be deleted. */
+/** Returns whether the deletion of a company or of its partner is scheduled. */
 export async function isToBeDeleted(
   db: DbOrTx,
   { id, partnerId }: { readonly id: number; readonly partnerId: number | null },
@@ -53,7 +53,7 @@ export async function isToBeDeleted(
   return (await db.$count(companyDeletions, inArray(companyId, ids))) > 0;
 }
 
-/** Locks the first deletion that is due until the commit, so that only one process works at it. */
+/** Finds the first deletion that is due, and locks it until the commit, so that only one process works at it. */
 export async function lockNextDeletion(tx: Tx) {
   const [row] = await tx
     .select({ companyId, state, reached, requestedBy, requestedAt })

@@ -61,8 +61,8 @@ export async function dispatcherState(db: DbOrTx, at: Date): Promise<DispatcherS
   };
 }
 
-// The states are literals in the SQL, because the planner uses a partial index only if the statement repeats its
-// condition.
+// The states are literals in the SQL and no parameters, because the planner uses a partial index only if the statement
+// contains the condition of the index.
 const isWaiting = sql`${outbox.state} = 'waiting'`;
 const isDisabled = sql`${webhookSubscriptions.state} = 'disabled'`;
 const isQueued = sql`${mails.state} = 'queued'`;
@@ -89,12 +89,15 @@ function shards(db: DbOrTx): Promise<ShardRow[]> {
   return db.select().from(shardTable).orderBy(shardTable.id);
 }
 
-/** Selects the subscriptions with queued entries, `q`, at most `limit`. A recursive `with` needs SQL. */
+/**
+ * Selects at most `limit` subscriptions with queued entries, as a table `q`. It is raw SQL, because Drizzle's query
+ * builder does not support a recursive `with`.
+ */
 const queues = (limit: number) => sql`(
   with recursive asked as (select id as shard from shards), ${queuesOf(sql`${limit}`)}
   select subscription_id from queues limit ${limit}) q`;
 
-/** The subscription of a queue, under the name that the fragments of db/log.ts use. */
+/** The subscription of a queue. The SQL fragments of db/log.ts refer to it by the name `s`. */
 const s = alias(webhookSubscriptions, "s");
 
 /**
@@ -116,8 +119,8 @@ function queueHeads(db: DbOrTx): Promise<HeadRow[]> {
 }
 
 /**
- * Reads outbox entries that wait for a retry and block the events behind them. Test events are left out, because they
- * block no other event.
+ * Reads the entries of `outbox` that wait for a retry. The next entries of their lanes wait for them. Test events are
+ * left out, because no other event waits for them.
  */
 async function blockedHeads(db: DbOrTx): Promise<BlockedRow[]> {
   const { subscriptionId, shard, sequence, eventId, event, attempt, dueAt, recordedAt } = outbox;
@@ -142,7 +145,7 @@ async function blockedHeads(db: DbOrTx): Promise<BlockedRow[]> {
   return found.map((one) => ({ ...one, dueAt: neverNull(one.dueAt) }));
 }
 
-/** Reads the lanes that each dispatcher has published with its last renewal. */
+/** Reads the quarantined lanes that each dispatcher wrote into its row at its last renewal. */
 async function quarantinedLanes(db: DbOrTx): Promise<QuarantinedRow[]> {
   const { id, quarantined } = dispatcherTable;
   const found = await db.select({ id, quarantined }).from(dispatcherTable).orderBy(id).limit(rows);
@@ -196,12 +199,12 @@ async function queueCounts(db: DbOrTx): Promise<QueueCounts> {
 }
 
 /**
- * The year 10000 in ms since 1970. The rank by age is the time from the oldest event to this instant, so that an
- * older event gives a higher rank, as a longer queue does.
+ * The start of the year 10000 in ms since 1970. The rank by age is the time from the oldest queued event to this
+ * instant. So an older event gives a higher rank, just as a longer queue does in the order by depth.
  */
 const LAST_MS = sql.raw("253402300800000");
 
-const ranked = statement({
+const rankedBacklogs = statement({
   name: "backlogs.ranked",
   // Raw SQL, because Drizzle's query builder does not support a recursive `with`.
   params: {
@@ -263,8 +266,8 @@ const ranked = statement({
 });
 
 /**
- * Lists subscriptions by the length or the age of their queues, the worst first (contract 10.4). The queues change
- * while a client reads page after page, so a subscription may occur twice or not at all.
+ * Lists subscriptions by the length or the age of their queues, longest or oldest first (contract 10.4). The queues
+ * change while a client reads one page after another. So a subscription may be on two pages or on none.
  */
 export function listBacklogs(
   db: DbOrTx,
@@ -273,5 +276,5 @@ export function listBacklogs(
 ): Promise<Backlog[]> {
   const { ranked: most, attempts } = BACKLOG_LIMITS;
   const range = { byAge: order === "age", ...readBacklogKey(after), limit: limit + 1 };
-  return db.run(ranked, { ...range, ranked: most, attempts });
+  return db.run(rankedBacklogs, { ...range, ranked: most, attempts });
 }

@@ -1,5 +1,5 @@
-// What an erasure changes, one bounded statement each (contract 10.8). The callers run them in the transaction that stores
-// the progress.
+// The statements of an erasure, each with a bounded number of rows (contract 10.8). The callers run them in the
+// transaction that stores the progress.
 
 import { and, asc, eq, gt, isNotNull, or, sql, type SQL } from "drizzle-orm";
 
@@ -29,11 +29,14 @@ import type { Digest } from "../../lib/kind-key.ts";
 import type { Selector } from "../erasure-model.ts";
 import { erasedEmail, ERASED_NAME, type Personal } from "../erasure-rules.ts";
 
-/** The most rows that one statement changes, and the most that one looks through. */
+/** The most rows that one statement changes. `READ_ROWS` is the most rows that one statement searches. */
 export const CHANGED_ROWS = 500;
 const READ_ROWS = 5_000;
 
-/** A part of a walk: the number of changed rows, and the key of the last row that was read; undefined at the end. */
+/**
+ * The result of one chunk. `rows` is the number of changed rows. `next` is the key of the last row that was read;
+ * undefined if no rows follow.
+ */
 export interface Walked {
   readonly rows: number;
   readonly next: string | undefined;
@@ -44,12 +47,13 @@ const endOf = <T>(found: readonly T[], limit: number): T | undefined =>
 
 // ------------------------------------------------------------------------------------------------ reviews and events
 
-/** The most reviews of one chunk. */
+/** The most reviews that one chunk erases. */
 const REVIEWS_AT_ONCE = 20;
 
 /**
- * Finds the next reviews of a reviewer after an id, among the next `READ_ROWS` reviews. No index leads from an address to
- * reviews, because each report of a site would pay for it. `end` is the last id of the walk; undefined at the end.
+ * Finds the next reviews of a reviewer after an id, among the next `READ_ROWS` reviews. They are searched without an
+ * index of reviewer addresses, which would make every report slower. `end` is the id at which the next search
+ * continues; undefined if no reviews follow.
  */
 export async function nextReviews(
   db: DbOrTx,
@@ -71,7 +75,7 @@ export async function nextReviews(
     .orderBy(asc(id))
     .limit(limit);
   const named = new Set(reviewIds);
-  // PostgreSQL does not compute normal forms, so the emails are compared here.
+  // The emails are compared here, because PostgreSQL cannot compute the normal form of an email.
   const isReviewer = (one: string | null) =>
     email !== null && one !== null && hasMailbox([one], email);
   const found = looked
@@ -82,7 +86,10 @@ export async function nextReviews(
   return { found: some, end: some.length < found.length ? some.at(-1) : endOf(looked, limit)?.id };
 }
 
-/** Empties a review. The lock waits for a report that changes it; later reports see that it is erased. */
+/**
+ * Removes the reviewer and all texts of a review. The update waits for a concurrent report of the review. Later reports
+ * see from `erased_at` that the review is erased.
+ */
 export async function eraseReview(tx: Tx, wanted: number): Promise<number> {
   const { responseBody, flagReason, erasedAt } = reviews;
   const emptied = (column: typeof responseBody | typeof flagReason) =>
@@ -103,23 +110,23 @@ export async function eraseReview(tx: Tx, wanted: number): Promise<number> {
   return count;
 }
 
-const PERSONAL = {
+const PERSONAL_COLUMNS = {
   actor: reviewHistory.actor,
   review: reviewHistory.review,
   metadata: reviewHistory.metadata,
 };
-const OF_EVENT = {
+const EVENT_KEYS = {
   id: reviewHistory.id,
   eventId: reviewHistory.eventId,
   partnerId: reviewHistory.partnerId,
 };
-const EVENT = { ...OF_EVENT, ...PERSONAL };
-export type EventRow = Personal & ValuesOf<typeof OF_EVENT>;
+const EVENT_COLUMNS = { ...EVENT_KEYS, ...PERSONAL_COLUMNS };
+export type EventRow = Personal & ValuesOf<typeof EVENT_KEYS>;
 
 /** Reads the next events of a review after an id, in the order of their ids. */
 export function eventsOfReview(db: DbOrTx, reviewId: number, after: number): Promise<EventRow[]> {
   return db
-    .select(EVENT)
+    .select(EVENT_COLUMNS)
     .from(reviewHistory)
     .where(and(eq(reviewHistory.reviewId, reviewId), gt(reviewHistory.id, after)))
     .orderBy(asc(reviewHistory.id))
@@ -127,8 +134,8 @@ export function eventsOfReview(db: DbOrTx, reviewId: number, after: number): Pro
 }
 
 /**
- * Reads the events of a user among the next rows of the partner's history after an id. No index leads from a user to
- * events.
+ * Reads the next `CHANGED_ROWS` rows of a partner's history after an id, and returns those with actions of the user.
+ * All rows are searched, because there is no index of events by user.
  */
 export async function eventsOfActor(
   db: DbOrTx,
@@ -153,23 +160,24 @@ export async function eventsOfActor(
   const events =
     own.length === 0
       ? []
-      : await db.select(EVENT).from(reviewHistory).where(anyOf(id, own)).orderBy(asc(id));
+      : await db.select(EVENT_COLUMNS).from(reviewHistory).where(anyOf(id, own)).orderBy(asc(id));
   return { events, next: endOf(looked, CHANGED_ROWS)?.id };
 }
 
-const replacing = statement({
+const replacingEvents = statement({
   name: "erasure.replaceEvents",
-  // Raw SQL, because the statement updates rows from a parameter that is a table.
-  params: { given: rows({ id: reviewHistory.id, ...PERSONAL }) },
+  // Raw SQL, because the new values of the rows come from a parameter that is a table.
+  params: { given: rows({ id: reviewHistory.id, ...PERSONAL_COLUMNS }) },
   text: ({ given }) => sql`
     update review_history h
        set actor = given.actor, review = given.review, metadata = given.metadata, erased_at = now()
       from ${given} where h.id = given.id`,
 });
 
-const counting = statement({
+const countingErasure = statement({
   name: "erasure.count",
-  // Raw SQL, because the offsets are locked in the order in which commits of attempts lock them.
+  // Raw SQL, because the offsets are locked in the order of their ids before the update, as commits of attempts lock
+  // them.
   params: { partners: list(webhookSubscriptions.partnerId) },
   text: ({ partners }) => sql`
     with held as materialized (
@@ -181,26 +189,34 @@ const counting = statement({
      where subscription_id = any(array(select subscription_id from held))`,
 });
 
-/** The longest wait in milliseconds for an offset, for which intake and deliveries of the same partners may wait, too. */
+/**
+ * The longest time in milliseconds for which an erasure waits for the lock of an offset. It is short, because reports
+ * and deliveries of the same partners may wait for the erasure during that time.
+ */
 const OFFSET_LOCK_MS = 100;
 
 /**
- * Counts an erasure at all subscriptions of these partners, deleted ones included, and keeps their attempts from being
- * recorded until the commit. A statement that follows sees every attempt that was recorded before. A commit that comes
- * after sees that its event may be erased, and stores no response (dispatcher/store/attempt-queries.ts).
+ * Counts an erasure at all subscriptions of these partners, deleted ones included. The count locks their offsets. So no
+ * attempt is recorded until the commit, and later statements of this transaction see all recorded attempts. A
+ * transaction that records an attempt after the commit sees from the count that its event may be erased, and stores no
+ * response (dispatcher/store/attempt-queries.ts).
  *
- * From then on no statement of the transaction waits longer than `OFFSET_LOCK_MS` for a lock.
+ * The count and all later statements of the transaction wait at most `OFFSET_LOCK_MS` for a lock.
  */
 export async function countErasure(tx: Tx, partnerIds: Iterable<number>): Promise<void> {
   const partners = [...new Set(partnerIds)];
-  await Promise.all([boundLockWait(tx, OFFSET_LOCK_MS), tx.run(counting, { partners })]);
+  await Promise.all([boundLockWait(tx, OFFSET_LOCK_MS), tx.run(countingErasure, { partners })]);
 }
 
-/** Replaces what names a person in events, and removes what their attempts keep. Returns the numbers of both. */
+/**
+ * Replaces the values in events that may name a person, and removes bodies and responses from the attempts of these
+ * events. Returns the numbers of changed events and attempts.
+ */
 export async function replaceEvents(tx: Tx, given: readonly EventRow[]) {
   if (given.length === 0) return { events: 0, attempts: 0 };
-  const { count: events } = await tx.run(replacing, { given });
-  // As late as possible, because the deliveries of the partners wait from here on.
+  const { count: events } = await tx.run(replacingEvents, { given });
+  // The erasure is counted after the events are replaced, because the deliveries of the partners wait from the count
+  // until the commit.
   await countErasure(
     tx,
     given.map(({ partnerId }) => partnerId),
@@ -224,7 +240,7 @@ export async function replaceEvents(tx: Tx, given: readonly EventRow[]) {
   return { events, attempts };
 }
 
-/** Removes the actions of the inbox that name an erased review, among the next rows after a position. */
+/** Reads the next `CHANGED_ROWS` actions of the inbox after a position, and deletes those about an erased review. */
 export async function eraseInbox(tx: Tx, after: number): Promise<Walked> {
   const { position, action } = inbox;
   const looked = await tx
@@ -249,7 +265,7 @@ export async function eraseInbox(tx: Tx, after: number): Promise<Walked> {
 
 // ------------------------------------------------------------------------------------------------ mails, responses
 
-/** Settles waiting mails without sending them. */
+/** Ends the queued mails that match `where` without sending them, and removes their contents. */
 export async function dropMails(tx: Tx, where: SQL): Promise<number> {
   const { count } = await tx
     .update(mails)
@@ -269,7 +285,7 @@ export async function dropMails(tx: Tx, where: SQL): Promise<number> {
 export const isMailAbout = (reviewId: number): SQL => eq(mails.reviewId, reviewId);
 export const isMail = (ids: readonly string[]): SQL => anyOf(mails.id, ids);
 
-/** Reads the next waiting mails after an id. */
+/** Reads the next `CHANGED_ROWS` queued mails after an id. */
 export async function waitingMails(db: DbOrTx, after: string) {
   const { id, sealedMessage } = mails;
   const found = await db
@@ -281,7 +297,7 @@ export async function waitingMails(db: DbOrTx, after: string) {
   return { found, next: endOf(found, CHANGED_ROWS)?.id };
 }
 
-/** Reads the next stored responses of creating requests after a key. */
+/** Reads the next `CHANGED_ROWS` requests with an `Idempotency-Key` after a key, with their stored responses. */
 export async function storedResponses(db: DbOrTx, after: string) {
   const { key, sealedResponse } = keyedRequests;
   const found = await db
@@ -293,7 +309,10 @@ export async function storedResponses(db: DbOrTx, after: string) {
   return { found, next: endOf(found, CHANGED_ROWS)?.key };
 }
 
-/** Removes stored responses; a repetition of such a request is answered 409 `request_unfinished`. */
+/**
+ * Removes the stored responses of requests with an `Idempotency-Key`, but keeps the keys. If a client repeats such a
+ * request, it gets the error 409 `request_unfinished`.
+ */
 export async function dropResponses(tx: Tx, keys: readonly string[]): Promise<number> {
   if (keys.length === 0) return 0;
   const isStored = and(anyOf(keyedRequests.key, keys), isNotNull(keyedRequests.sealedResponse));
@@ -307,7 +326,10 @@ export async function deleteKeys(tx: Tx, keys: readonly string[]): Promise<numbe
 
 // ------------------------------------------------------------------------------------------------ users
 
-/** Replaces name and address of a user, who keeps the id, and deletes what belongs to the sign-in. */
+/**
+ * Replaces the name and the email of a user, who keeps the id. Deletes the password, the rows that `deleteSignInOf`
+ * deletes, and the sign-in locks, counters and codes of the email.
+ */
 export async function eraseUser(
   tx: Tx,
   userId: number,
@@ -327,7 +349,10 @@ export async function eraseUser(
   return count;
 }
 
-/** Deletes what lets these users sign in, but for their tokens. */
+/**
+ * Deletes the store access, invitations, identities, SSO codes, second factors, recovery codes and portal links of
+ * these users. Their passwords and tokens stay.
+ */
 export async function deleteSignInOf(tx: Tx, userIds: readonly number[]): Promise<void> {
   for (const column of [
     userStores.userId,
@@ -341,7 +366,7 @@ export async function deleteSignInOf(tx: Tx, userIds: readonly number[]): Promis
     await tx.delete(column.table).where(anyOf(column, userIds));
 }
 
-/** Deletes the counters and codes of an address, by the digests under which they are stored. */
+/** Deletes the sign-in locks, counters and codes of an email, by the digests under which they are stored. */
 export async function forgetEmail(tx: Tx, digests: readonly Digest[]): Promise<void> {
   for (const column of [
     signInLocks.emailDigest,
@@ -352,7 +377,7 @@ export async function forgetEmail(tx: Tx, digests: readonly Digest[]): Promise<v
     await tx.delete(column.table).where(anyOf(column, digests));
 }
 
-/** Removes address and browser from the next sign-ins of a user after an id. */
+/** Removes the network address and the browser from the next `CHANGED_ROWS` sign-ins of a user after an id. */
 export async function eraseSignIns(tx: Tx, userId: number, after: string): Promise<Walked> {
   const { id } = authenticationEvents;
   const found = await tx
@@ -370,20 +395,22 @@ export async function eraseSignIns(tx: Tx, userId: number, after: string): Promi
 }
 
 /**
- * Keeps of the details of an audit row what is no free text: ids, kinds, numbers and lists of names of fields. The old and
- * new values of a change are removed.
+ * SQL expression for the details of an audit row that an erasure keeps: ids, kinds, numbers and lists of field names.
+ * Free texts and the old and new values of a change are left out.
  */
 export const keptDetails = sql`(
   select coalesce(jsonb_object_agg(key, value), '{}') from jsonb_each(${auditLog.details})
    where jsonb_typeof(value) <> 'string' and key <> 'changes' or key ~ '(_id|^jti|^kid|^kind|^method|^type)$')`;
 
-/** The rows of the audit log that a person left behind. */
+/** The conditions for the rows of the audit log in which a user acted, or impersonated another user. */
 export const AUDIT_ROWS = {
   acted: (userId: number) => eq(auditLog.actorId, userId),
   impersonated: (userId: number) => eq(auditLog.impersonatorId, userId),
 } as const;
 
-/** Removes addresses and texts from the next audit rows after an id. */
+/**
+ * Removes network addresses, browsers and texts from the next `CHANGED_ROWS` audit rows that match `where` after an id.
+ */
 export async function eraseAudit(tx: Tx, where: SQL, after: number): Promise<Walked> {
   const { id } = auditLog;
   const found = await tx
@@ -393,7 +420,8 @@ export async function eraseAudit(tx: Tx, where: SQL, after: number): Promise<Wal
     .orderBy(asc(id))
     .limit(CHANGED_ROWS);
   const ids = found.map((row) => row.id);
-  // The sign-in of an impersonation has the address of the impersonator, and is written at the same instant.
+  // The address is also removed from the sign-ins of impersonations, which contain the network address of the
+  // impersonator. A sign-in is found by its time, which is that of its audit row.
   await tx
     .update(authenticationEvents)
     .set({ ip: null, userAgent: null })
@@ -411,7 +439,10 @@ export async function eraseAudit(tx: Tx, where: SQL, after: number): Promise<Wal
   return { rows: count, next: endOf(found, CHANGED_ROWS)?.id.toString() };
 }
 
-/** Removes the digest of an address, and the callers' addresses, from the next audit rows of wrong codes after an id. */
+/**
+ * Reads the next `READ_ROWS` audit rows about wrong codes after an id. From those with the digest of this email,
+ * removes the digest and the network address and browser of the caller.
+ */
 export async function eraseWrongCodes(
   tx: Tx,
   digest: Digest<"email">,
@@ -432,7 +463,10 @@ export async function eraseWrongCodes(
   return { rows: count, next: endOf(looked, READ_ROWS)?.id.toString() };
 }
 
-/** Removes an address, in every spelling, from the recipients of alerts; without any other the owners get them. */
+/**
+ * Removes an email address, in every spelling, from the recipients of partners' alerts. If a partner has no other
+ * recipient, its owners get the alerts.
+ */
 export async function eraseRecipient(tx: Tx, email: string): Promise<number> {
   const { id, recipients, confirmedRecipients } = alertSettings;
   const read = (where: SQL) =>

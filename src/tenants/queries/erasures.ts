@@ -13,7 +13,7 @@ const { id, kind, state, requestedBy, requestedAt, finishedAt, counts } = erasur
 const selectErasures = (db: DbOrTx) =>
   db.select({ id, kind, state, requestedBy, requestedAt, finishedAt, counts }).from(erasures);
 
-/** Lists erasures, the newest first. */
+/** Lists erasures, newest first. */
 export function erasuresOf(db: DbOrTx, page: Page): Promise<Erasure[]> {
   return selectErasures(db)
     .where(page.after === undefined ? undefined : lt(id, page.after))
@@ -36,7 +36,7 @@ export async function insertErasure(
   await tx.insert(erasures).values(one);
 }
 
-/** Reads what the erasure of a user needs; undefined for the user of a service. */
+/** Reads the data of a user that an erasure needs; undefined for the user of a service. */
 export async function personOf(db: DbOrTx, wanted: number) {
   const { email, role, companyId } = users;
   const { type: companyType, partnerId } = companies;
@@ -48,7 +48,7 @@ export async function personOf(db: DbOrTx, wanted: number) {
   return row;
 }
 
-/** Returns those of the ids that are not reviews of the partner or account. */
+/** Returns those of the ids that are not the id of a review of the given partner and account. */
 export async function unknownReviews(
   db: DbOrTx,
   ids: readonly number[],
@@ -68,19 +68,19 @@ export async function unknownReviews(
   return ids.filter((one) => !known.has(one));
 }
 
-/** Whether an erasure is not done. */
+/** Returns whether there is an erasure that is not done. */
 export async function isErasureOpen(db: DbOrTx): Promise<boolean> {
   const isOpen = sql`${state} <> 'done'`;
   return (await db.select({ id }).from(erasures).where(isOpen).limit(1)).length > 0;
 }
 
-/** Locks the first erasure that is not done until the commit, so that only one process works at it. */
+/** Finds the first erasure that is not done, and locks it until the commit, so that only one process works at it. */
 export async function lockNextErasure(tx: Tx) {
   const { sealedSelector, reached } = erasures;
   const [row] = await tx
     .select({ id, kind, state, sealedSelector, reached, counts })
     .from(erasures)
-    // A literal, so that PostgreSQL can use the partial index.
+    // The state is a literal, because PostgreSQL uses the partial index only if the statement contains its condition.
     .where(sql`${state} <> 'done'`)
     .orderBy(id)
     .limit(1)
@@ -88,7 +88,10 @@ export async function lockNextErasure(tx: Tx) {
   return row;
 }
 
-/** Stores the progress of an erasure. One without a place to go on from is done, and forgets the person. */
+/**
+ * Stores the progress of an erasure. If `reached` is undefined, the erasure is done, and the sealed `Selector` is
+ * removed from its row.
+ */
 export async function saveErasure(
   tx: Tx,
   wanted: string,

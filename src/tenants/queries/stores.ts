@@ -16,7 +16,7 @@ import type {
   StoreReviewSiteQuery,
   StoredProvider,
 } from "../store-model.ts";
-import { changedSince, type Changes, isWanted, type Wanted } from "./wanted.ts";
+import { changedSince, type Changes, isWanted, type Wanted } from "./companies.ts";
 
 /** Lists plans, newest first. */
 export function plansOf(db: DbOrTx, page: Page): Promise<Plan[]> {
@@ -37,7 +37,7 @@ export async function hasPlan(
   return (await db.$count(planTable, is)) > 0;
 }
 
-/** Inserts a plan, with an id of `ownId` or with the next id of the table. */
+/** Inserts a plan. `plan.id` is an id from `ownId`; if it is absent, the plan gets the next id of the table. */
 export async function insertPlan(
   tx: Tx,
   plan: Omit<Plan, "id"> & Partial<Pick<Plan, "id">>,
@@ -60,12 +60,12 @@ export async function updatePlan(
   await tx.update(planTable).set(changes).where(eq(planTable.id, id));
 }
 
-/** Deletes a plan. Fails if an account has it. */
+/** Deletes a plan. Throws an error if an account has the plan. */
 export async function deletePlan(tx: Tx, id: number): Promise<void> {
   await tx.delete(planTable).where(eq(planTable.id, id));
 }
 
-const store = {
+const storeColumns = {
   id: stores.id,
   name: stores.name,
   accountId: stores.accountId,
@@ -83,7 +83,7 @@ export function storesOf(
   const ofAccount = accountId === undefined ? undefined : eq(stores.accountId, accountId);
   const ofPartner = partnerId === undefined ? undefined : eq(stores.partnerId, partnerId);
   return db
-    .select(store)
+    .select(storeColumns)
     .from(stores)
     .where(
       and(
@@ -97,16 +97,16 @@ export function storesOf(
     .limit(page.limit + 1);
 }
 
-/** Reads a store, by its id or by that of the platform. */
+/** Reads a store, by its id or by the platform's external id. */
 export async function storeBy(db: DbOrTx, by: Wanted): Promise<Store | undefined> {
-  const [row] = await db.select(store).from(stores).where(isWanted(stores, by));
+  const [row] = await db.select(storeColumns).from(stores).where(isWanted(stores, by));
   return row;
 }
 
 export const storeById = (db: DbOrTx, id: number) => storeBy(db, { id });
 
 export async function insertStore(tx: Tx, one: Omit<Store, "id" | "updatedAt">): Promise<Store> {
-  return onlyRow(await tx.insert(stores).values(one).returning(store));
+  return onlyRow(await tx.insert(stores).values(one).returning(storeColumns));
 }
 
 export async function updateStore(
@@ -117,7 +117,7 @@ export async function updateStore(
   await tx.update(stores).set(changes).where(eq(stores.id, id));
 }
 
-/** Deletes a store. Fails if it has connections, or if a location user has access to it. */
+/** Deletes a store. Throws an error if the store has connections, or if a location user has access to it. */
 export async function deleteStore(tx: Tx, id: number): Promise<void> {
   await tx.delete(stores).where(eq(stores.id, id));
 }
@@ -151,7 +151,7 @@ export function storeReviewSitesOf(
     .limit(page.limit + 1);
 }
 
-/** Reads a connection, by its id or by that of the platform. */
+/** Reads a connection, by its id or by the platform's external id. */
 export async function storeReviewSiteBy(
   db: DbOrTx,
   by: Wanted,
@@ -171,9 +171,9 @@ export async function updateStoreReviewSite(
 }
 
 /**
- * Deletes a connection. Fails if it has reported an event. The lock waits for the transactions that may be about to
- * write one, because they have read the connection and no key refers to it; the statement with which they read can also
- * lock it.
+ * Deletes a connection. A trigger rejects the deletion if an event of the connection exists. The table is locked first:
+ * the lock waits for transactions that have locked a connection and may be about to write an event. Without the lock
+ * the trigger would not see such an event, and no foreign key protects the connection.
  */
 export async function deleteStoreReviewSite(tx: Tx, id: number): Promise<void> {
   await lockTable(tx, storeReviewSites, "exclusive");
@@ -194,7 +194,7 @@ export async function isLinked(
 }
 
 /**
- * Inserts a connection of a store to a review site. Both of its states, pull and push, start as connected until the
+ * Inserts a connection of a store to a review site. Both of its axes, pull and post, are connected at first, until the
  * provider reports a failure.
  */
 export async function insertStoreReviewSite(
@@ -214,12 +214,12 @@ export async function insertStoreReviewSite(
 }
 
 const { id, slug, name, requiresTimestamp, sealedSecret, previousSecretExpiresAt } = reviewSites;
-const shownProvider = { id, slug, name, requiresTimestamp, sealedSecret, previousSecretExpiresAt };
+const providerFields = { id, slug, name, requiresTimestamp, sealedSecret, previousSecretExpiresAt };
 
 /** Lists providers, newest first. */
 export function providersOf(db: DbOrTx, page: Page): Promise<StoredProvider[]> {
   return db
-    .select(shownProvider)
+    .select(providerFields)
     .from(reviewSites)
     .where(idBefore(id, page.after))
     .orderBy(desc(id))
@@ -230,14 +230,16 @@ export async function providerById(
   db: DbOrTx,
   wanted: number,
 ): Promise<StoredProvider | undefined> {
-  const [row] = await db.select(shownProvider).from(reviewSites).where(eq(id, wanted));
+  const [row] = await db.select(providerFields).from(reviewSites).where(eq(id, wanted));
   return row;
 }
 
-/** Reads a provider and locks it until the commit, so that rotations of its secret take turns. */
+/**
+ * Reads a provider and locks it until the commit, so that concurrent rotations of its secret run one after the other.
+ */
 export async function lockProvider(tx: Tx, wanted: number): Promise<StoredProvider | undefined> {
   const [row] = await tx
-    .select(shownProvider)
+    .select(providerFields)
     .from(reviewSites)
     .where(eq(id, wanted))
     .for("no key update");
@@ -249,14 +251,14 @@ export async function hasSlug(db: DbOrTx, wanted: string): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** Inserts a provider, with an id of `ownId` or with the next id of the table. */
+/** Inserts a provider. `one.id` is an id from `ownId`; if it is absent, the provider gets the next id of the table. */
 export async function insertProvider(
   tx: Tx,
   one: Pick<StoredProvider, "slug" | "name" | "requiresTimestamp" | "sealedSecret"> &
     Partial<Pick<StoredProvider, "id">>,
 ): Promise<StoredProvider> {
   const insert = tx.insert(reviewSites).overridingSystemValue();
-  return onlyRow(await insert.values(one).returning(shownProvider));
+  return onlyRow(await insert.values(one).returning(providerFields));
 }
 
 export async function updateProvider(
@@ -267,7 +269,7 @@ export async function updateProvider(
   await tx.update(reviewSites).set(changes).where(eq(id, wanted));
 }
 
-/** Deletes a provider. Fails if a store is connected to it. */
+/** Deletes a provider. Throws an error if a store is connected to the provider. */
 export async function deleteProvider(tx: Tx, wanted: number): Promise<void> {
   await tx.delete(reviewSites).where(eq(id, wanted));
 }
@@ -285,7 +287,10 @@ export async function replaceSecrets(
   await tx.update(reviewSites).set(secrets).where(eq(id, wanted));
 }
 
-/** Removes the previous secrets that have expired by the clock of PostgreSQL. Returns their number. */
+/**
+ * Removes the previous secrets of providers that have expired by the clock of PostgreSQL. Returns the number of removed
+ * secrets.
+ */
 export async function removeExpiredSecrets(db: DbOrTx): Promise<number> {
   const { count } = await db
     .update(reviewSites)

@@ -1,29 +1,22 @@
 import { and, desc, eq, exists, gte, isNotNull, ne, sql } from "drizzle-orm";
 
-import {
-  arrayOf,
-  companyNames,
-  idBefore,
-  isPartnerOfCompany,
-  nthId,
-  partners,
-  someHas,
-} from "../../../db/conditions.ts";
+import { arrayOf, idBefore, nthId, someHas } from "../../../db/conditions.ts";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { onlyRow } from "../../../db/statement.ts";
 import { companies, stores, users, userStores } from "../../../db/schema/companies.ts";
 import { invitations, signInLocks, ssoIdentities } from "../../../db/schema/sign-in.ts";
-import { isMailbox } from "../../auth/queries/emails.ts";
+import { isMailbox } from "../../auth/passwords/email-queries.ts";
 import { normalEmail } from "../../lib/email.ts";
 import type { Role } from "../../http/principal.ts";
 import type { Found, Page } from "../../http/list.ts";
 import type { Employer, User, UserQuery } from "../model.ts";
-import { changedSince, type Changes, isWanted, type Wanted } from "./wanted.ts";
+import { companyNames, isPartnerOfCompany, partners } from "../../auth/access/queries.ts";
+import { changedSince, type Changes, isWanted, type Wanted } from "./companies.ts";
 
 /** SQL expression for the digest of a user's email, equal to that of `emailDigest` in src/auth/email.ts. */
 const digestOfEmail = sql`encode(sha256(convert_to(coalesce(${users.normalEmail}, ${users.email}), 'UTF8')), 'hex')`;
 
-/** Leaves out the services of the platform, which are users without a person (contract 10.7). */
+/** Condition that leaves out the users that services of the platform act as (contract 10.7). */
 const isPerson = ne(users.role, "service");
 
 function selectUsers(db: DbOrTx) {
@@ -101,7 +94,7 @@ export async function usersOf(
   return { rows, end: end?.toString() };
 }
 
-/** Reads a user, by its id or by that of the platform. */
+/** Reads a user, by its id or by the platform's external id. */
 export async function userBy(db: DbOrTx, by: Wanted): Promise<User | undefined> {
   const [row] = await selectUsers(db).where(and(isWanted(users, by), isPerson));
   return row;
@@ -127,7 +120,7 @@ type NewUserRow = Omit<
   "id" | "normalEmail" | "sharesEmail" | "isActive" | "updatedAt"
 > &
   Pick<User, "storeIds"> & {
-    /** An id of `ownId`; without one the user gets the next id of the table. */
+    /** An id from `ownId`. If it is absent, the user gets the next id of the table. */
     readonly id?: number;
   };
 
@@ -156,7 +149,9 @@ export async function updateUser(
 ): Promise<void> {
   const isOne = eq(users.id, id);
   await tx.update(users).set(changes).where(isOne);
-  // A statement of its own, because the trigger takes a normal form that stays the same for that of the old email.
+  // The normal form is stored by a separate statement. If one update changes the email but not the normal form, a
+  // trigger clears the normal form, because it may be that of the old email. This would also happen if both emails have
+  // the same normal form.
   if (changes.email !== undefined)
     await tx
       .update(users)
@@ -172,7 +167,10 @@ export async function dropInvitation(tx: Tx, id: number): Promise<boolean> {
   return (await tx.delete(invitations).where(eq(invitations.userId, id))).count > 0;
 }
 
-/** Deletes a user, the invitation and the access to stores. Fails if any other table refers to the user. */
+/**
+ * Deletes a user with the user's invitation and access to stores. Throws an error if a row of another table refers to
+ * the user.
+ */
 export async function deleteUser(tx: Tx, id: number): Promise<void> {
   await tx.delete(userStores).where(eq(userStores.userId, id));
   await dropInvitation(tx, id);
@@ -180,10 +178,10 @@ export async function deleteUser(tx: Tx, id: number): Promise<void> {
 }
 
 /**
- * Locks the active users of a company who have a role, and returns whether the user is the last of them. Others count
- * only if they can sign in: by a password, or by an identity at a provider. All callers lock the users in the order of
- * their ids. So if two users deactivate each other at the same time, there is no deadlock, and the second transaction
- * finds that its user is the last one.
+ * Locks the active users of a company who have a role, and returns whether the user is the last of them. Another user
+ * counts only if that user can sign in: by a password, or by an identity at an identity provider. All callers lock the
+ * users in the order of their ids. So if two users deactivate each other at the same time, there is no deadlock, and
+ * the second transaction finds that its user is the last one.
  */
 export async function isLastOfRole(
   tx: Tx,
@@ -196,7 +194,8 @@ export async function isLastOfRole(
     .where(isOfRole)
     .orderBy(users.id)
     .for("no key update");
-  // A statement of its own: one that waits for a lock does not see the identities that were deleted meanwhile.
+  // The identities are read by a separate statement after the locks. The statement that waits for the locks would still
+  // see identities that were deleted while it waited.
   const identities = tx
     .select({ userId: ssoIdentities.userId })
     .from(ssoIdentities)
@@ -209,7 +208,10 @@ export async function isLastOfRole(
   return isActive && !rows.some((one) => one.id !== id && one.canSignIn);
 }
 
-/** Locks a user, active or not, so that no token is issued to it before the commit. Returns false if it is gone. */
+/**
+ * Locks a user, active or not, so that no token is issued to the user before the commit. Returns false if the user does
+ * not exist.
+ */
 export async function holdUser(tx: Tx, id: number): Promise<boolean> {
   const rows = await tx
     .select({ id: users.id })

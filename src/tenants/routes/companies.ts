@@ -34,22 +34,22 @@ export function companyRoutes(deps: AdminRouteDeps) {
     .macro(loads("company", ({ params }) => nameOfCompany(deps, params["id"])))
     .get("/companies/:id", ({ company }) => company, {
       access: administrating,
-      looksInto: "companies",
+      auditedRead: "companies",
       company: true,
       response: { 200: CompanyName },
       detail: {
         operationId: "getCompany",
-        summary: "Name a company of any type",
+        summary: "Get the name of a company of any type",
         description: "Returns its name and type.",
       },
     });
 }
 
-/** Descriptions that the routes of partners and of accounts share. */
-const ACTIVATING =
-  "Its users can sign in again; earlier tokens stay revoked. Held events are delivered in order, or skipped if `held` says so.";
-const DEACTIVATING =
-  "Revokes every token of its users, and of a partner's accounts, at once. Its webhook events are held.";
+/** OpenAPI descriptions of activations and deactivations. The routes of partners and those of accounts share them. */
+const ACTIVATION_TEXT =
+  "Its users can sign in again; earlier tokens stay revoked. Held events are delivered in order, or skipped, as `held` says.";
+const DEACTIVATION_TEXT =
+  "Immediately revokes all tokens of its users and, for a partner, of the users of its accounts. Its webhook events are held.";
 
 /** Defines the administrative routes for partners (contract 10). */
 export function partnerRoutes(deps: AdminRouteDeps) {
@@ -67,7 +67,7 @@ function partnerListRoutes(deps: AdminRouteDeps) {
       },
       {
         access: administrating,
-        looksInto: "partners",
+        auditedRead: "partners",
         query: partnerQuery,
         response: { 200: listSchema(PartnerObject) },
         detail: {
@@ -89,7 +89,7 @@ function partnerListRoutes(deps: AdminRouteDeps) {
         detail: {
           operationId: "createPartner",
           summary: "Create a partner",
-          description: "The partner is active at once.",
+          description: "The partner is active immediately.",
         },
       },
     );
@@ -103,15 +103,14 @@ function partnerStateRoutes(deps: AdminRouteDeps) {
       async ({ principal, requestContext, partner, body: { held = "deliver" } }) =>
         showPartner(await setCompanyActive(deps, { principal, requestContext }, partner, { held })),
       {
-        access: changing,
+        access: { ...changing, mayBeEmpty: true },
         partner: true,
         body: ActivationBody,
-        emptyBody: true,
         response: { 200: PartnerObject, 409: errorResponse("deletion_requested") },
         detail: {
           operationId: "activatePartner",
           summary: "Activate a partner again",
-          description: ACTIVATING,
+          description: ACTIVATION_TEXT,
         },
       },
     )
@@ -127,7 +126,7 @@ function partnerStateRoutes(deps: AdminRouteDeps) {
         detail: {
           operationId: "deactivatePartner",
           summary: "Deactivate a partner",
-          description: DEACTIVATING,
+          description: DEACTIVATION_TEXT,
         },
       },
     );
@@ -149,7 +148,7 @@ function accountListRoutes(deps: AdminRouteDeps) {
       },
       {
         access: administrating,
-        looksInto: "accounts",
+        auditedRead: "accounts",
         query: accountQuery,
         response: { 200: listSchema(AccountObject) },
         detail: {
@@ -171,7 +170,7 @@ function accountListRoutes(deps: AdminRouteDeps) {
         detail: {
           operationId: "createAccount",
           summary: "Create an account of a partner, with its stores",
-          description: "Creates everything or nothing.",
+          description: "Creates the account with all stores, or nothing.",
         },
       },
     );
@@ -185,15 +184,14 @@ function accountStateRoutes(deps: AdminRouteDeps) {
       async ({ principal, requestContext, account, body: { held = "deliver" } }) =>
         showAccount(await setCompanyActive(deps, { principal, requestContext }, account, { held })),
       {
-        access: changing,
+        access: { ...changing, mayBeEmpty: true },
         account: true,
         body: ActivationBody,
-        emptyBody: true,
         response: { 200: AccountObject, 409: errorResponse("deletion_requested") },
         detail: {
           operationId: "activateAccount",
           summary: "Activate an account again",
-          description: ACTIVATING,
+          description: ACTIVATION_TEXT,
         },
       },
     )
@@ -209,7 +207,7 @@ function accountStateRoutes(deps: AdminRouteDeps) {
         detail: {
           operationId: "deactivateAccount",
           summary: "Deactivate an account",
-          description: DEACTIVATING,
+          description: DEACTIVATION_TEXT,
         },
       },
     );

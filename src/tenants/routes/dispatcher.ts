@@ -32,12 +32,12 @@ export function dispatcherRoutes(deps: DispatcherRouteDeps) {
   return adminRoutesBase(deps, "")
     .get("/dispatcher", async () => showState(deps), {
       access: administrating,
-      looksInto: "dispatcher",
+      auditedRead: "dispatcher",
       response: { 200: DispatcherObject },
       detail: {
         operationId: "getDispatcher",
         summary: "Show shards, their owners, the lag, blocked heads and disabled subscriptions",
-        description: "State of all deliveries.",
+        description: "Shows the state of all deliveries.",
       },
     })
     .get(
@@ -49,14 +49,14 @@ export function dispatcherRoutes(deps: DispatcherRouteDeps) {
       },
       {
         access: administrating,
-        looksInto: "backlogs",
+        auditedRead: "backlogs",
         query: backlogQuery,
         response: { 200: listSchema(BacklogObject) },
         detail: {
           operationId: "listBacklogs",
           summary: "List subscriptions with queued events",
           description:
-            "The deepest or oldest queue first, among at most 10,000. `last_error` is of the last 100 attempts.",
+            "The deepest or oldest queue first, among at most 10,000. `last_error` is from the last 100 attempts.",
         },
       },
     )
@@ -68,7 +68,7 @@ export function dispatcherRoutes(deps: DispatcherRouteDeps) {
         ),
       {
         access: administrating,
-        looksInto: "dispatcher",
+        auditedRead: "dispatcher",
         response: {
           200: Type.String({ contentType: "text/event-stream" }),
           503: errorResponse("overloaded"),
@@ -77,7 +77,7 @@ export function dispatcherRoutes(deps: DispatcherRouteDeps) {
           operationId: "followDispatcher",
           summary: "Follow the state of the dispatcher live",
           description:
-            "Server-sent events: `dispatcher` every two seconds, the object of `GET /admin/dispatcher`. Five streams per user. It ends with the token.",
+            "Server-sent events: `dispatcher` every two seconds, the object of `GET /admin/dispatcher`. At most five streams per user. The stream ends when the token is no longer valid.",
         },
       },
     );
@@ -102,8 +102,8 @@ async function streamState(
 }
 
 /**
- * Returns whether the caller of an open stream may still read it. The token may have been revoked or the role changed
- * since the stream was opened.
+ * Returns whether the caller of an open stream may still read it. The token is checked again, because it may have been
+ * revoked, or the role of the user changed, since the stream was opened.
  */
 async function stillMayRead(
   { authenticator }: Pick<DispatcherRouteDeps, "authenticator">,

@@ -1,12 +1,19 @@
 import { Type } from "@sinclair/typebox";
 
+import * as queries from "../queries/deletions.ts";
+import type { Db } from "../../../db/client.ts";
+import { recordAudit } from "../../audit/queries.ts";
 import { errorResponse } from "../../http/errors.ts";
+import type { ValidParts } from "../../http/fields.ts";
 import { listOf, listSchema, pageOf } from "../../http/list.ts";
+import type { Caller } from "../../http/principal.ts";
 import { loads } from "../../http/request-state.ts";
-import type { RuleInput } from "../../http/rules.ts";
+import type { RuleInput, RuleErrors } from "../../http/rules.ts";
 import { shown, shownAs } from "../../http/shown.ts";
+import { addMs, isoInstant } from "../../lib/clock.ts";
+import { Problem } from "../../lib/problem.ts";
 import { findCompany } from "../actions/companies.ts";
-import { cancelDeletion, findDeletion, nameErrors, requestDeletion } from "../actions/deletions.ts";
+import { existing, type AdminDeps, orNotFound } from "../actions/deps.ts";
 import { erasureErrors, findErasure, requestErasure } from "../actions/erasures.ts";
 import {
   DeletionBody,
@@ -14,12 +21,14 @@ import {
   ErasureBody,
   ErasureObject,
   erasureQuery,
+  type Deletion,
+  type NewDeletion,
 } from "../erasure-model.ts";
 import type { Company } from "../model.ts";
 import { erasuresOf } from "../queries/erasures.ts";
 import { administrating, adminRoutesBase, type AdminRouteDeps, changing } from "./base.ts";
 
-/** Defines the routes that erase a person, and show the erasures (contract 10.8). */
+/** Defines the routes that request the erasure of a person, and that show erasures (contract 10.8). */
 export function erasureRoutes(deps: AdminRouteDeps) {
   return adminRoutesBase(deps, "/erasures")
     .macro(loads("erasure", ({ params }) => findErasure(deps, params["id"])))
@@ -37,7 +46,7 @@ export function erasureRoutes(deps: AdminRouteDeps) {
         detail: {
           operationId: "listErasures",
           summary: "List erasures, newest first",
-          description: "None tells who was erased.",
+          description: "The list does not show who was erased.",
         },
       },
     )
@@ -48,7 +57,7 @@ export function erasureRoutes(deps: AdminRouteDeps) {
       detail: {
         operationId: "getErasure",
         summary: "Show an erasure",
-        description: "Its state, and the numbers of rows so far.",
+        description: "Shows its state and the numbers of processed rows so far.",
       },
     })
     .post(
@@ -69,13 +78,14 @@ export function erasureRoutes(deps: AdminRouteDeps) {
         detail: {
           operationId: "createErasure",
           summary: "Erase a user, or a reviewer by email address or reviews",
-          description: "Cannot be undone. A user loses all access at once; the rest follows soon.",
+          description:
+            "Cannot be undone. A user loses all access immediately. The data is erased shortly afterwards.",
         },
       },
     );
 }
 
-/** Defines the routes that delete a company with everything that belongs to it (contract 10.8). */
+/** Defines the routes that schedule, show and cancel the deletion of a company with all its rows (contract 10.8). */
 export function deletionRoutes(deps: AdminRouteDeps, type: Company["type"]) {
   const [kind, named] = type === "partner" ? ["Partner", "a partner"] : ["Account", "an account"];
   return adminRoutesBase(deps, type === "partner" ? "/partners" : "/accounts")
@@ -89,8 +99,8 @@ export function deletionRoutes(deps: AdminRouteDeps, type: Company["type"]) {
         response: { 200: DeletionObject },
         detail: {
           operationId: `getDeletionOf${kind}`,
-          summary: `Show when ${named} is deleted`,
-          description: "404 if it is not to be deleted.",
+          summary: `Show the scheduled deletion of ${named}`,
+          description: "404 if no deletion is scheduled.",
         },
       },
     )
@@ -117,7 +127,8 @@ export function deletionRoutes(deps: AdminRouteDeps, type: Company["type"]) {
         detail: {
           operationId: `requestDeletionOf${kind}`,
           summary: `Delete ${named} with everything that belongs to it, after a waiting time`,
-          description: "It must be deactivated. Can be cancelled until the waiting time is over.",
+          description:
+            "The company must be deactivated. The deletion can be cancelled until the waiting time is over.",
         },
       },
     )
@@ -133,9 +144,71 @@ export function deletionRoutes(deps: AdminRouteDeps, type: Company["type"]) {
         response: { 204: Type.Void(), 409: errorResponse("deletion_running") },
         detail: {
           operationId: `cancelDeletionOf${kind}`,
-          summary: `Keep ${named} that was to be deleted`,
-          description: "It stays deactivated.",
+          summary: `Cancel the deletion of ${named}`,
+          description: "The company stays deactivated.",
         },
       },
     );
+}
+
+type LeavingCompany = Pick<Company, "id" | "type">;
+const DAY_MS = 86_400_000;
+
+async function findDeletion(
+  { db }: { readonly db: Db },
+  { id }: LeavingCompany,
+): Promise<Deletion> {
+  return orNotFound(await queries.deletionOf(db, id));
+}
+
+function nameErrors(
+  { name }: ValidParts<NewDeletion>,
+  { name: wanted }: Pick<Company, "name">,
+): RuleErrors {
+  return {
+    name:
+      name === undefined || name === wanted ? undefined : "does not match the name of the company",
+  };
+}
+
+/**
+ * Schedules the deletion of a deactivated company; it begins after the waiting time (`deletionWaitDays`). A second
+ * request changes nothing and returns the scheduled deletion. The lock on the company makes an activation wait, so that
+ * the deletion of an active company is never scheduled.
+ */
+async function requestDeletion(
+  { db, clock, config }: Pick<AdminDeps, "db" | "clock" | "config">,
+  { principal: actor, requestContext }: Caller,
+  { id, type }: LeavingCompany,
+): Promise<Deletion> {
+  const now = clock.now();
+  const dueAt = addMs(now, config.deletionWaitDays * DAY_MS);
+  return db.transaction(async (tx) => {
+    if (orNotFound(await queries.lockCompany(tx, id))) throw new Problem("company_active");
+    const one = { companyId: id, requestedBy: actor.userId, requestedAt: now, dueAt };
+    if (await queries.insertDeletion(tx, one)) {
+      const details = { company_id: id, type, due_at: isoInstant(dueAt) };
+      const action = "COMPANY_DELETION_REQUESTED";
+      await recordAudit(tx, { at: now, action, actor, requestContext, details });
+    }
+    return existing(await queries.deletionOf(tx, id));
+  });
+}
+
+/** Cancels a deletion that has not begun. */
+async function cancelDeletion(
+  { db, clock }: Pick<AdminDeps, "db" | "clock">,
+  { principal: actor, requestContext }: Caller,
+  { id, type }: LeavingCompany,
+): Promise<void> {
+  const now = clock.now();
+  await db.transaction(async (tx) => {
+    if (!(await queries.deleteDeletion(tx, id))) {
+      orNotFound(await queries.deletionOf(tx, id));
+      throw new Problem("deletion_running");
+    }
+    const details = { company_id: id, type };
+    const action = "COMPANY_DELETION_CANCELLED";
+    await recordAudit(tx, { at: now, action, actor, requestContext, details });
+  });
 }

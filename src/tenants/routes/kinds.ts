@@ -53,8 +53,8 @@ import {
 } from "./records.ts";
 
 /**
- * Defines the routes for single records of master data (contract 10.6). The lists and all other routes are in the
- * files of the kinds.
+ * Defines the routes for single records of master data (contract 10.6). The lists and all other routes of these records
+ * are in companies.ts, stores.ts and users.ts.
  */
 export function masterDataRoutes(deps: AdminRouteDeps) {
   const synced = [partners(deps), accounts(deps), storeKind(deps), connections(deps)] as const;
@@ -69,12 +69,13 @@ export function masterDataRoutes(deps: AdminRouteDeps) {
 }
 
 /*
- * Only a person changes what decides who signs in and as whom; a script may change plans, stores and connections, too,
- * like the routes that create them (contract 3.10).
+ * The access rules of the kinds: records that decide about sign-ins can be changed only by a user in person. Plans,
+ * stores and connections can also be changed by a script with a personal access token, as in the routes that create
+ * them (contract 3.10).
  */
 
-/** Narrows a body that Elysia has validated with this schema, together with the external id. */
-function valid<T extends TSchema>(schema: T, body: object): Static<T> {
+/** Narrows the type of a body that Elysia has validated and to which the external id was added afterwards. */
+function validBody<T extends TSchema>(schema: T, body: object): Static<T> {
   if (!Value.Check(schema, body)) throw new Error("A validated body does not match its schema.");
   return body;
 }
@@ -107,7 +108,7 @@ function partners(deps: AdminRouteDeps): SyncedKind<"/partners"> {
     },
     createErrors: (body) => companies.partnerErrors(deps, body),
     create: async (caller, body) =>
-      showPartner(await companies.createPartner(deps, caller, valid(PartnerBody, body))),
+      showPartner(await companies.createPartner(deps, caller, validBody(PartnerBody, body))),
   };
 }
 
@@ -129,7 +130,7 @@ function accounts(deps: AdminRouteDeps): SyncedKind<"/accounts"> {
     changes: AccountChanges,
     access: changing,
     find: async (id) => found(await companies.findCompany(deps, "account", id)),
-    // The stores of the account are records of their own.
+    // The body contains no `stores`, because stores are synchronized as separate records.
     body: Type.Omit(AccountBody, ["external_id", "stores"], {
       ...closed,
       title: "PlatformAccount",
@@ -141,7 +142,7 @@ function accounts(deps: AdminRouteDeps): SyncedKind<"/accounts"> {
     },
     createErrors: (body) => companies.accountErrors(deps, body),
     create: async (caller, body) =>
-      showAccount(await companies.createAccount(deps, caller, valid(AccountBody, body))),
+      showAccount(await companies.createAccount(deps, caller, validBody(AccountBody, body))),
   };
 }
 
@@ -192,7 +193,7 @@ function storeKind(deps: AdminRouteDeps): SyncedKind<"/stores"> {
     },
     createErrors: (body) => stores.newStoreErrors(deps, body),
     create: async (caller, body) =>
-      show(await stores.createStore(deps, caller, valid(StoreBody, body))),
+      show(await stores.createStore(deps, caller, validBody(StoreBody, body))),
   };
 }
 
@@ -223,7 +224,7 @@ function connections(deps: AdminRouteDeps): SyncedKind<"/store-review-sites"> {
     },
     createErrors: (body) => stores.newStoreReviewSiteErrors(deps, body),
     create: async (caller, body) => {
-      const wanted = valid(StoreReviewSiteBody, body);
+      const wanted = validBody(StoreReviewSiteBody, body);
       return showStoreReviewSite(await stores.createStoreReviewSite(deps, caller, wanted));
     },
   };
@@ -265,7 +266,7 @@ function userKind(deps: AdminRouteDeps): SyncedKind<"/users"> {
     },
     createErrors: (body) => users.newUserErrors(deps, body),
     create: async (caller, body) =>
-      show(await users.createUser(deps, caller, valid(UserBody, body))),
+      show(await users.createUser(deps, caller, validBody(UserBody, body))),
   };
 }
 

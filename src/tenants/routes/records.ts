@@ -1,6 +1,6 @@
 import { type TObject, Type } from "@sinclair/typebox";
 
-import type { TenantData } from "../../auth/actions/tenant-reads.ts";
+import type { TenantData } from "../../auth/access/tenant-reads.ts";
 import type { Access } from "../../http/access.ts";
 import { errorResponse } from "../../http/errors.ts";
 import { loads } from "../../http/request-state.ts";
@@ -16,49 +16,49 @@ import { isExternalIdTaken } from "../actions/records.ts";
 import { externalId as externalIdSchema } from "../model.ts";
 import { administrating, adminRoutesBase, type AdminRouteDeps, changing } from "./base.ts";
 
-type Shown = Readonly<Record<string, unknown>>;
+type ShownRecord = Readonly<Record<string, unknown>>;
 
-/** A record that a path names, as the API shows it, with the changes that it allows. */
+/** A record that a path identifies: the form in which the API shows it, and the functions that change and delete it. */
 export interface FoundRecord {
-  readonly shown: Shown;
-  /** The fields of a new record that cannot change afterwards, with their values. */
+  readonly shown: ShownRecord;
+  /** The fields that can be set only in a new record, with their values in this record. */
   readonly fixed?: Readonly<Record<string, unknown>>;
   changeErrors?(body: object): Promise<RuleErrors>;
-  /** Changes the fields that the body names, and returns the record as it is then. */
-  change(caller: Caller, body: object): Promise<Shown>;
+  /** Changes the fields in the body, and returns the changed record. */
+  change(caller: Caller, body: object): Promise<ShownRecord>;
   remove(caller: Caller): Promise<void>;
 }
 
 /** A kind of master data: partners, accounts, plans, stores, users, providers or connections. */
 export interface RecordKind<P extends `/${string}`> {
   readonly path: P;
-  /** The name of a record, as in "a partner", and of its operations, as in `getPartner`. */
+  /** The name of a record, such as "a partner". `operation` is its name in operation ids, such as `getPartner`. */
   readonly name: string;
   readonly operation: string;
   readonly object: TObject;
   readonly changes: TObject;
-  /** The data of a tenant that a record is; null for data of the platform. */
+  /** The kind of tenant data that a record belongs to; null for data of the platform. */
   readonly data: TenantData | null;
   /** Access rule for changes. A deletion always requires the user in person. */
   readonly access: Access;
   find(id: string | undefined): Promise<FoundRecord>;
 }
 
-/** The part of a kind whose records the platform names by ids of its own. */
+/** A kind of master data whose records can have external ids of the platform. */
 export interface SyncedKind<P extends `/${string}`> extends RecordKind<P> {
-  /** The fields of a new record, besides its external id. */
+  /** The schema of the fields of a new record, without its external id. */
   readonly body: TObject;
   findExternal(externalId: string): Promise<FoundRecord | undefined>;
   createErrors(body: object): Promise<RuleErrors>;
   /** Creates a record from a valid body with its external id. */
-  create(caller: Caller, body: object): Promise<Shown>;
+  create(caller: Caller, body: object): Promise<ShownRecord>;
 }
 
 /** Defines the route that shows one record (contract 10.6). */
 export function showRoute<const P extends `/${string}`>(deps: AdminRouteDeps, kind: RecordKind<P>) {
   return recordBase(deps, kind).get("/:id", ({ record }) => record.shown, {
     access: administrating,
-    looksInto: kind.data,
+    auditedRead: kind.data,
     record: true,
     response: { 200: kind.object },
     detail: {
@@ -95,7 +95,7 @@ export function changeRoutes<const P extends `/${string}`>(
         detail: {
           operationId: `change${kind.operation}`,
           summary: `Change ${kind.name}`,
-          description: "Absent fields stay as they are.",
+          description: "Absent fields do not change.",
         },
       },
     )
@@ -112,13 +112,13 @@ export function changeRoutes<const P extends `/${string}`>(
         detail: {
           operationId: `delete${kind.operation}`,
           summary: `Delete ${kind.name}`,
-          description: "Refused while something else depends on it; the message says what.",
+          description: "Rejected while other records depend on it. The message names their kind.",
         },
       },
     );
 }
 
-/** Defines the route that creates or changes the record with an id of the platform (contract 10.6). */
+/** Defines the route that creates or changes the record with an external id (contract 10.6). */
 export function syncedRoutes<const P extends `/${string}`>(
   deps: AdminRouteDeps,
   kind: SyncedKind<P>,
@@ -140,9 +140,9 @@ export function syncedRoutes<const P extends `/${string}`>(
         response: { 200: kind.object, 201: kind.object },
         detail: {
           operationId: `put${kind.operation}`,
-          summary: `Create or change ${kind.name} by the platform's id`,
+          summary: `Create or change ${kind.name} by the platform's own id`,
           description:
-            "201 for a new record. Absent optional fields of an existing one stay as they are.",
+            "Returns 201 for a new record. Absent optional fields of an existing record do not change.",
         },
       },
     );
@@ -179,7 +179,7 @@ function fixedErrors({ fixed = {} }: FoundRecord, body: object): RuleErrors {
     Object.entries(fixed).map(([field, value]) => [
       field,
       given.has(field) && given.get(field) !== value
-        ? `cannot change, and is ${JSON.stringify(value)}`
+        ? `cannot be changed and is ${JSON.stringify(value)}`
         : undefined,
     ]),
   );
@@ -193,13 +193,13 @@ async function put<P extends `/${string}`>(
   { externalId, found }: ExternalRecord,
   caller: Caller,
   body: object,
-): Promise<{ readonly isNew: boolean; readonly shown: Shown }> {
+): Promise<{ readonly isNew: boolean; readonly shown: ShownRecord }> {
   if (found !== undefined)
     return { isNew: false, shown: await found.change(caller, changesOf(kind, body)) };
   try {
     return { isNew: true, shown: await kind.create(caller, { ...body, external_id: externalId }) };
   } catch (error) {
-    // Another request has created the record since the look-up, and this one changes it.
+    // If another request has created a record with the external id since the look-up, this request changes that record.
     const other = isExternalIdTaken(error) ? await kind.findExternal(externalId) : undefined;
     if (other === undefined) throw error;
     throwFieldErrors(toFieldErrors(await putErrors(kind, { externalId, found: other }, body)));

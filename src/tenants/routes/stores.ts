@@ -3,7 +3,8 @@ import { Type } from "@sinclair/typebox";
 
 import { planObject } from "../../auth/model.ts";
 import { loads } from "../../http/request-state.ts";
-import { isRowId, listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
+import { listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
+import { isRowId } from "../../http/ids.ts";
 import { shown, shownAs } from "../../http/shown.ts";
 import type { RuleInput } from "../../http/rules.ts";
 import * as actions from "../actions/stores.ts";
@@ -57,7 +58,7 @@ function planRoutes(deps: AdminRouteDeps) {
         detail: {
           operationId: "listPlans",
           summary: "List plans, newest first",
-          description: "Plans that an account can have.",
+          description: "Every account has one of these plans.",
         },
       },
     )
@@ -90,7 +91,7 @@ function ownStoreRoutes(deps: AdminRouteDeps) {
       },
       {
         access: administrating,
-        looksInto: "stores",
+        auditedRead: "stores",
         query: storeQuery,
         response: { 200: listSchema(StoreObject) },
         detail: {
@@ -132,7 +133,7 @@ function linkRoutes(deps: AdminRouteDeps) {
       },
       {
         access: administrating,
-        looksInto: "store-review-sites",
+        auditedRead: "store-review-sites",
         query: storeReviewSiteQuery,
         response: { 200: listSchema(StoreReviewSiteObject) },
         detail: {
@@ -157,7 +158,7 @@ function linkRoutes(deps: AdminRouteDeps) {
         detail: {
           operationId: "createStoreReviewSite",
           summary: "Connect a store to a review site",
-          description: "The review site reports events under its id.",
+          description: "The review site reports events with the id of the connection.",
         },
       },
     );
@@ -202,7 +203,7 @@ export function providerAdminRoutes(deps: AdminRouteDeps) {
         detail: {
           operationId: "createProvider",
           summary: "Create a provider; its secret is shown once",
-          description: "The secret signs its events.",
+          description: "The provider signs its events with the secret.",
         },
       },
     )
@@ -215,16 +216,15 @@ export function providerAdminRoutes(deps: AdminRouteDeps) {
         return shown(ProviderWithSecret, rotated);
       },
       {
-        access: changing,
+        access: { ...changing, mayBeEmpty: true },
         provider: true,
         body: ProviderRotation,
-        emptyBody: true,
         response: { 200: ProviderWithSecret },
         detail: {
           operationId: "rotateProviderSecret",
           summary: "Rotate the secret of a provider; it is shown once",
           description:
-            "The secret until now stays valid for `grace_period_hours`, 24 if absent; with 0 it ends at once.",
+            "The current secret stays valid for `grace_period_hours` (default: 24). With 0, it is invalid immediately.",
         },
       },
     );

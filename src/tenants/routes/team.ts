@@ -1,17 +1,17 @@
 import { join } from "../../http/join.ts";
 import { Elysia } from "elysia";
 
-import { exportAudit } from "../../auth/actions/export-audit.ts";
-import { listAuditOfTenant } from "../../auth/queries/audit.ts";
-import { auditEntry, AuditExport, auditExportQuery, auditQuery } from "../../auth/audit-model.ts";
-import { inPerson, partnerAdmin, partnerOwner, withStepUp } from "../../auth/guard.ts";
-import { teamAccessRoutes } from "../../auth/routes/team.ts";
+import { exportAudit } from "../../audit/export.ts";
+import { listAuditOfTenant } from "../../audit/queries.ts";
+import { auditEntry, AuditExport, auditExportQuery, auditQuery } from "../../audit/model.ts";
+import { inPerson, partnerAdmin, partnerOwner, withStepUp } from "../../auth/access/guard.ts";
+import { teamAccessRoutes } from "../../auth/team-routes.ts";
 import { type Access, BASE_PATH } from "../../http/access.ts";
 import type { Checks } from "../../http/checks.ts";
 import { errorResponse } from "../../http/errors.ts";
 import { loads } from "../../http/request-state.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
-import { foundOf, listOf, listSchema, pageOf } from "../../http/list.ts";
+import { searchPageAnswer, listOf, listSchema, pageOf } from "../../http/list.ts";
 import { shown, shownAs } from "../../http/shown.ts";
 import type { Config } from "../../lib/config.ts";
 import type { RuleInput } from "../../http/rules.ts";
@@ -63,7 +63,10 @@ function teamListRoutes(deps: PartnerRouteDeps, { reading, managing }: TeamAcces
       async ({ principal, query }) => {
         const page = pageOf(query);
         const found = await users.listTeam(deps, principal, query, page);
-        return foundOf(found, page, { key: ({ id }) => String(id), show: shownAs(UserObject) });
+        return searchPageAnswer(found, page, {
+          key: ({ id }) => String(id),
+          show: shownAs(UserObject),
+        });
       },
       {
         access: reading,
@@ -71,7 +74,7 @@ function teamListRoutes(deps: PartnerRouteDeps, { reading, managing }: TeamAcces
         response: { 200: listSchema(UserObject) },
         detail: {
           operationId: "listTeam",
-          summary: "List the partner's own people, newest first",
+          summary: "List the partner's own users, newest first",
           description: "Excludes the users of its accounts.",
         },
       },
@@ -98,8 +101,8 @@ function teamListRoutes(deps: PartnerRouteDeps, { reading, managing }: TeamAcces
         response: { 201: UserObject, 409: errorResponse("limit_reached") },
         detail: {
           operationId: "inviteTeammate",
-          summary: "Invite somebody to the partner",
-          description: "The mail leads to a password form or to single sign-on.",
+          summary: "Invite a user to the partner",
+          description: "The mail has a link to a password form or to single sign-on.",
         },
       },
     );
@@ -121,8 +124,8 @@ function roleAndInvitationRoutes(deps: PartnerRouteDeps, { managing }: TeamAcces
         response: { 200: UserObject, 409: errorResponse("last_owner") },
         detail: {
           operationId: "setTeamRole",
-          summary: "Make somebody an owner or an admin of the partner",
-          description: "Takes effect with the next request.",
+          summary: "Change the role of a user of the partner",
+          description: "The new role applies from the next request on.",
         },
       },
     )
@@ -140,8 +143,8 @@ function roleAndInvitationRoutes(deps: PartnerRouteDeps, { managing }: TeamAcces
         },
         detail: {
           operationId: "inviteTeammateAgain",
-          summary: "Mail another invitation",
-          description: "An earlier link stops working.",
+          summary: "Send another invitation",
+          description: "Earlier links stop working.",
         },
       },
     );
@@ -160,8 +163,8 @@ function stateRoutes(deps: PartnerRouteDeps, { managing }: TeamAccess) {
         response: { 200: UserObject, 409: errorResponse("last_owner") },
         detail: {
           operationId: "deactivateTeammate",
-          summary: "Deactivate one of the partner's people",
-          description: "Revokes every token at once.",
+          summary: "Deactivate a user of the partner",
+          description: "Revokes all tokens of the user immediately.",
         },
       },
     )
@@ -176,7 +179,7 @@ function stateRoutes(deps: PartnerRouteDeps, { managing }: TeamAccess) {
         response: { 200: UserObject },
         detail: {
           operationId: "activateTeammate",
-          summary: "Activate one of the partner's people again",
+          summary: "Activate a user of the partner again",
           description: "Earlier tokens stay revoked.",
         },
       },
@@ -190,8 +193,8 @@ export interface PartnerRouteDeps extends AdminDeps {
 
 const reading = partnerAdmin("*");
 /**
- * Access rule for changes of a partner's team: an owner in person, because the changes decide about access to the
- * partner.
+ * Access rule for changes of a partner's users: an owner in person, because such a change decides who has access to the
+ * partner's data.
  */
 const managing = withStepUp(inPerson(partnerOwner()));
 
@@ -206,13 +209,13 @@ export function partnerRoutes(deps: PartnerRouteDeps) {
   );
 }
 
-function base({ checks }: Pick<PartnerRouteDeps, "checks">) {
+function partnerBase({ checks }: Pick<PartnerRouteDeps, "checks">) {
   return new Elysia({ prefix: `${BASE_PATH}/partner`, tags: ["Partner"] }).use(checks);
 }
 
 /** Defines the routes that list the accounts of the caller's partner and the stores of these accounts. */
 function companyRoutes(deps: PartnerRouteDeps) {
-  return base(deps)
+  return partnerBase(deps)
     .get(
       "/accounts",
       async ({ principal, query }) => {
@@ -254,17 +257,20 @@ function companyRoutes(deps: PartnerRouteDeps) {
 }
 
 /**
- * Defines the routes for the audit log of the caller's partner and its accounts. A `company_id` of another partner
- * finds no rows.
+ * Defines the routes for the audit log of the caller's partner and its accounts. For a `company_id` outside of the
+ * partner, the list is empty.
  */
 function auditRoutes(deps: PartnerRouteDeps) {
-  return base(deps)
+  return partnerBase(deps)
     .get(
       "/audit-log",
       async ({ principal, query }) => {
         const page = pageOf(query);
         const found = await listAuditOfTenant(deps.db, partnerOf(principal), query, page);
-        return foundOf(found, page, { key: (one) => String(one.id), show: shownAs(auditEntry) });
+        return searchPageAnswer(found, page, {
+          key: (one) => String(one.id),
+          show: shownAs(auditEntry),
+        });
       },
       {
         access: reading,
@@ -273,7 +279,8 @@ function auditRoutes(deps: PartnerRouteDeps) {
         detail: {
           operationId: "listOwnAuditLog",
           summary: "List the audit log of the partner and its accounts, newest first",
-          description: "`company_id` restricts it to one company; a foreign company finds nothing.",
+          description:
+            "`company_id` restricts the list to one company. For a company outside of the partner the list is empty.",
         },
       },
     )
@@ -289,7 +296,7 @@ function auditRoutes(deps: PartnerRouteDeps) {
           operationId: "exportOwnAuditLog",
           summary: "Export the audit log of the partner and its accounts as NDJSON, oldest first",
           description:
-            "In the order of `id`. A row never appears before one that was exported, so a caller that keeps the last `cursor` and later continues `after` it misses no row.",
+            "In the order of `id`. New rows always come after the rows that were already exported. Store the last `cursor` and continue with `after` to get every row.",
         },
       },
     );

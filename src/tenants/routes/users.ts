@@ -3,7 +3,7 @@ import { Type } from "@sinclair/typebox";
 
 import { loads } from "../../http/request-state.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
-import { foundOf, listSchema, pageOf } from "../../http/list.ts";
+import { searchPageAnswer, listSchema, pageOf } from "../../http/list.ts";
 import { shown, shownAs } from "../../http/shown.ts";
 import { errorResponse } from "../../http/errors.ts";
 import type { RuleInput } from "../../http/rules.ts";
@@ -23,11 +23,14 @@ function userListRoutes(deps: AdminRouteDeps) {
       async ({ query }) => {
         const page = pageOf(query);
         const found = await actions.listUsers(deps, query, page);
-        return foundOf(found, page, { key: ({ id }) => String(id), show: shownAs(UserObject) });
+        return searchPageAnswer(found, page, {
+          key: ({ id }) => String(id),
+          show: shownAs(UserObject),
+        });
       },
       {
         access: administrating,
-        looksInto: "users",
+        auditedRead: "users",
         query: userQuery,
         response: { 200: listSchema(UserObject) },
         detail: {
@@ -39,13 +42,13 @@ function userListRoutes(deps: AdminRouteDeps) {
     )
     .get("/:id", ({ user }) => shown(UserObject, user), {
       access: administrating,
-      looksInto: "users",
+      auditedRead: "users",
       user: true,
       response: { 200: UserObject },
       detail: {
         operationId: "getUser",
         summary: "Show a user",
-        description: "Includes the sign-in lock.",
+        description: "Includes the end of a sign-in lock.",
       },
     })
     .post(
@@ -64,7 +67,7 @@ function userListRoutes(deps: AdminRouteDeps) {
           operationId: "createUser",
           summary: "Create a user of a company",
           description:
-            "The role must be one of the company's kind. A user without a password is mailed an invitation.",
+            "The role must match the type of the company. A user without a password gets an invitation by mail.",
         },
       },
     );
@@ -78,13 +81,13 @@ function usersBase(deps: AdminRouteDeps) {
 
 const INVITE_USER = {
   operationId: "inviteUser",
-  summary: "Mail another invitation to a user without a password",
-  description: "An earlier link stops working.",
+  summary: "Send another invitation to a user without a password",
+  description: "Earlier links stop working.",
 };
 const DEACTIVATE_USER = {
   operationId: "deactivateUser",
   summary: "Deactivate a user",
-  description: "Revokes every token of the user at once.",
+  description: "Revokes all tokens of the user immediately.",
 };
 const ACTIVATE_USER = {
   operationId: "activateUser",
@@ -93,8 +96,9 @@ const ACTIVATE_USER = {
 };
 const RESET_FACTORS = {
   operationId: "resetSecondFactors",
-  summary: "Delete all second factors of a user who has lost them",
-  description: "Revokes every token of the user at once, and tells the user by mail.",
+  summary: "Delete all second factors of a user",
+  description:
+    "For a user who has lost the factors. Revokes all tokens of the user immediately and notifies the user by mail.",
 };
 const UNLOCK_USER = {
   operationId: "unlockUser",

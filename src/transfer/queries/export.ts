@@ -1,4 +1,4 @@
-// Reads of an export: all records of a scope in the order of their ids, chunk by chunk.
+// The queries of an export. They read all records of a scope, mostly in chunks in the order of their ids.
 
 import { and, asc, eq, getTableColumns, gt, isNotNull, ne, or, sql, type SQL } from "drizzle-orm";
 
@@ -20,7 +20,7 @@ import type { RecordedAction, ReviewFacts, SiteFacts } from "../../outbox/event.
 
 const CHUNK_ROWS = 1_000;
 
-/** The records of one partner or of one account; without both, all records. */
+/** The scope of an export: one partner or one account; without both ids, the whole platform. */
 export interface Scope {
   readonly partnerId?: number;
   readonly accountId?: number;
@@ -28,15 +28,21 @@ export interface Scope {
 
 type Column = Parameters<typeof eq>[0];
 
-/** Matches the records of the scope, by the columns that name their partner and their account. */
-function within(scope: Scope, of: { readonly partnerId: Column; readonly accountId: Column }) {
+/**
+ * Returns the condition for the records of a scope. `of` contains the columns with the ids of their partner and their
+ * account.
+ */
+function withinScope(scope: Scope, of: { readonly partnerId: Column; readonly accountId: Column }) {
   return and(
     scope.partnerId === undefined ? undefined : eq(of.partnerId, scope.partnerId),
     scope.accountId === undefined ? undefined : eq(of.accountId, scope.accountId),
   );
 }
 
-/** Reads chunks in the order of their ids, until one is not full. */
+/**
+ * Calls `read` with the last id of the previous chunk and yields each chunk, until a chunk has fewer rows than
+ * `CHUNK_ROWS`.
+ */
 async function* chunks<R extends { readonly id: number }>(
   read: (after: number) => PromiseLike<R[]>,
 ): AsyncGenerator<R[]> {
@@ -49,7 +55,10 @@ async function* chunks<R extends { readonly id: number }>(
   }
 }
 
-/** Reads chunks like `chunks`, of rows with large columns: a chunk ends before its rows take too much memory. */
+/**
+ * Reads rows with large columns in chunks, like `chunks`. A chunk ends before its rows, which `measure` measures, take
+ * too much memory.
+ */
 async function* largeChunks<R extends { readonly id: number }>(
   tx: Tx,
   measure: ReturnType<typeof measuring>,
@@ -74,7 +83,7 @@ async function* largeChunks<R extends { readonly id: number }>(
 export const allPlans = (tx: Tx) => tx.select().from(plans).orderBy(asc(plans.id));
 export const allSites = (tx: Tx) => tx.select().from(reviewSites).orderBy(asc(reviewSites.id));
 
-/** Matches the companies of a scope: a partner with its accounts, or an account with its partner. */
+/** Returns the condition for the companies of a scope: a partner with its accounts, or an account with its partner. */
 function companiesWithin({ partnerId, accountId }: Scope): SQL | undefined {
   const { id, partnerId: partnerOf } = companyTable;
   if (partnerId !== undefined) return or(eq(id, partnerId), eq(partnerOf, partnerId));
@@ -98,7 +107,7 @@ export const stores = (tx: Tx, scope: Scope) =>
     tx
       .select()
       .from(storeTable)
-      .where(and(within(scope, storeTable), gt(storeTable.id, after)))
+      .where(and(withinScope(scope, storeTable), gt(storeTable.id, after)))
       .orderBy(asc(storeTable.id))
       .limit(CHUNK_ROWS),
   );
@@ -109,12 +118,15 @@ export const connections = (tx: Tx, scope: Scope) =>
       .select({ ...getTableColumns(storeReviewSites), slug: reviewSites.slug })
       .from(storeReviewSites)
       .innerJoin(reviewSites, eq(reviewSites.id, storeReviewSites.reviewSiteId))
-      .where(and(within(scope, storeReviewSites), gt(storeReviewSites.id, after)))
+      .where(and(withinScope(scope, storeReviewSites), gt(storeReviewSites.id, after)))
       .orderBy(asc(storeReviewSites.id))
       .limit(CHUNK_ROWS),
   );
 
-/** Reads the users of partners and accounts; those of the platform and its services stay with each installation. */
+/**
+ * Reads the users of partners and accounts. Users of the platform and of its services are not exported, because every
+ * installation has its own.
+ */
 export const users = (tx: Tx, scope: Scope) => {
   const { accountId } = scope;
   const ownStores = tx
@@ -143,23 +155,26 @@ export const users = (tx: Tx, scope: Scope) => {
   );
 };
 
-/** Matches records that belong to partners and not to accounts. */
-function partnersOnly({ partnerId, accountId }: Scope, owner: Column): SQL | undefined {
+/** Returns the condition for records that belong to partners. It matches none in the scope of an account. */
+function isOfPartners({ partnerId, accountId }: Scope, owner: Column): SQL | undefined {
   if (accountId !== undefined) return sql`false`;
   return partnerId === undefined ? undefined : eq(owner, partnerId);
 }
 
-/** Reads the OAuth clients, each after the one that created it. An account has none. */
+/**
+ * Reads the OAuth clients in the order of their creation, so that each follows the client that created it. In the scope
+ * of an account there are none.
+ */
 export const clients = (tx: Tx, scope: Scope) => {
   const { companyId, createdAt, clientId } = oauthClients;
-  const isWithin = partnersOnly(scope, companyId);
+  const isWithin = isOfPartners(scope, companyId);
   return tx.select().from(oauthClients).where(isWithin).orderBy(asc(createdAt), asc(clientId));
 };
 
-/** Reads the subscriptions that are not deleted. An account has none. */
+/** Reads the subscriptions that are not deleted. In the scope of an account there are none. */
 export const subscriptions = (tx: Tx, scope: Scope) => {
   const { id, partnerId: owner, state } = webhookSubscriptions;
-  const isWithin = partnersOnly(scope, owner);
+  const isWithin = isOfPartners(scope, owner);
   return tx
     .select()
     .from(webhookSubscriptions)
@@ -167,7 +182,7 @@ export const subscriptions = (tx: Tx, scope: Scope) => {
     .orderBy(asc(id));
 };
 
-const WHICH = {
+const REVIEW_CONDITIONS = {
   all: undefined,
   responded: isNotNull(reviewTable.responseBody),
   flagged: isNotNull(reviewTable.flagStatus),
@@ -178,14 +193,14 @@ const measureReviews = measuring("export.reviews", {
   bytes: sql`octet_length(concat(${reviewTable.content}, ${reviewTable.responseBody}, ${reviewTable.flagReason}))`,
 });
 
-export const reviews = (tx: Tx, scope: Scope, which: keyof typeof WHICH) => {
+export const reviews = (tx: Tx, scope: Scope, which: keyof typeof REVIEW_CONDITIONS) => {
   const { id } = reviewTable;
   return largeChunks(tx, measureReviews, {
     ids: (after) =>
       tx
         .select({ id })
         .from(reviewTable)
-        .where(and(WHICH[which], within(scope, reviewTable), gt(id, after)))
+        .where(and(REVIEW_CONDITIONS[which], withinScope(scope, reviewTable), gt(id, after)))
         .orderBy(asc(id))
         .limit(CHUNK_ROWS),
     rows: (ids) => tx.select().from(reviewTable).where(anyOf(id, ids)).orderBy(asc(id)),
@@ -197,7 +212,7 @@ const measureHistory = measuring("export.history", {
   bytes: sql`octet_length(concat(${reviewHistory.metadata}, ${reviewHistory.review}))`,
 });
 
-interface Bodies {
+interface JsonColumns {
   readonly actor: RecordedAction["actor"];
   readonly review: ReviewFacts | null;
   readonly site: SiteFacts | null;
@@ -210,14 +225,15 @@ export const history = (tx: Tx, scope: Scope) => {
       tx
         .select({ id })
         .from(reviewHistory)
-        .where(and(within(scope, reviewHistory), gt(id, after)))
+        .where(and(withinScope(scope, reviewHistory), gt(id, after)))
         .orderBy(asc(id))
         .limit(CHUNK_ROWS),
     async rows(ids) {
       const rows = await tx.select().from(reviewHistory).where(anyOf(id, ids)).orderBy(asc(id));
-      // The columns have no static type; every event is recorded with values of these shapes.
+      // The cast is safe: the JSON columns have no static type, but every event is recorded with values of the types in
+      // `JsonColumns`.
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-      return rows as (Omit<(typeof rows)[number], keyof Bodies> & Bodies)[];
+      return rows as (Omit<(typeof rows)[number], keyof JsonColumns> & JsonColumns)[];
     },
   });
 };

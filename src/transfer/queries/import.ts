@@ -1,4 +1,5 @@
-// Bulk reads and inserts of an import. Lists are array parameters, so that a statement fits any number of records.
+// Bulk reads and inserts of an import. Reads take their lists as array parameters, so that a statement can have any
+// number of keys.
 
 import { and, eq, getTableColumns, getTableName, ne, sql, type SQL } from "drizzle-orm";
 import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
@@ -22,11 +23,14 @@ import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
 import { rows as tableOf, statement } from "../../../db/statement.ts";
 import { normalEmail } from "../../lib/email.ts";
 
-/** References to records of one kind: ids, or external ids as texts. */
+/** References to records of one kind: ids as numbers, or external ids as texts. */
 export type Keys = Iterable<number | string | undefined>;
 
-/** Returns the conditions that match the records with these keys: one for each index, because PostgreSQL uses one at a time. */
-function named(id: PgColumn, externalId: PgColumn, keys: Keys): SQL[] {
+/**
+ * Returns one condition for the ids and one for the external ids among `keys`. They are run as separate queries
+ * (`findAll`), so that each uses the index of its column.
+ */
+function keyConditions(id: PgColumn, externalId: PgColumn, keys: Keys): SQL[] {
   const given = [...new Set(keys)];
   const ids = given.filter((key) => typeof key === "number");
   const texts = given.filter((key) => typeof key === "string");
@@ -36,8 +40,8 @@ function named(id: PgColumn, externalId: PgColumn, keys: Keys): SQL[] {
 const among = (column: PgColumn, values: readonly (number | string)[]): SQL[] =>
   values.length === 0 ? [] : [anyOf(column, values)];
 
-/** Runs a query for each condition. A record that several conditions match comes several times. */
-async function found<R>(
+/** Runs a query for each condition. A record that matches several conditions is returned several times. */
+async function findAll<R>(
   where: readonly SQL[],
   read: (where: SQL) => PromiseLike<R[]>,
 ): Promise<R[]> {
@@ -47,19 +51,19 @@ async function found<R>(
 }
 
 export const plansBy = (tx: DbOrTx, keys: Keys) =>
-  found(named(plans.id, plans.name, keys), (where) =>
+  findAll(keyConditions(plans.id, plans.name, keys), (where) =>
     tx.select({ id: plans.id, externalId: plans.name, name: plans.name }).from(plans).where(where),
   );
 
 export const companiesBy = (tx: DbOrTx, type: "partner" | "account", keys: Keys) =>
-  found(named(companies.id, companies.externalId, keys), (where) =>
+  findAll(keyConditions(companies.id, companies.externalId, keys), (where) =>
     tx
       .select(getTableColumns(companies))
       .from(companies)
       .where(and(eq(companies.type, type), where)),
   );
 
-/** Reads id, type and name of companies of any type. */
+/** Reads the id, the type and the name of companies of any type. */
 export const namedCompanies = (tx: DbOrTx, ids: readonly number[]) =>
   tx
     .select({ id: companies.id, noun: companies.type, name: companies.name })
@@ -75,7 +79,7 @@ export async function platformId(tx: DbOrTx): Promise<number | undefined> {
   return row?.id;
 }
 
-/** Returns the white-label domains among these that a partner has. */
+/** Returns those of these white-label domains that a partner already has. */
 export const domainsTaken = (tx: DbOrTx, domains: readonly string[]) =>
   tx
     .select({ domain: companies.whiteLabelDomain })
@@ -83,7 +87,7 @@ export const domainsTaken = (tx: DbOrTx, domains: readonly string[]) =>
     .where(anyOf(companies.whiteLabelDomain, domains));
 
 export const storesBy = (tx: DbOrTx, keys: Keys) =>
-  found(named(stores.id, stores.externalId, keys), (where) =>
+  findAll(keyConditions(stores.id, stores.externalId, keys), (where) =>
     tx.select(getTableColumns(stores)).from(stores).where(where),
   );
 
@@ -93,7 +97,7 @@ export function usersBy(tx: DbOrTx, keys: Keys, emails: readonly string[] = []) 
     ...among(users.email, [...emails, ...forms]),
     ...among(users.normalEmail, forms),
   ];
-  return found([...named(users.id, users.externalId, keys), ...mailboxes], (where) =>
+  return findAll([...keyConditions(users.id, users.externalId, keys), ...mailboxes], (where) =>
     tx
       .select({
         id: users.id,
@@ -108,7 +112,7 @@ export function usersBy(tx: DbOrTx, keys: Keys, emails: readonly string[] = []) 
 }
 
 export const sitesBy = (tx: DbOrTx, keys: Keys) =>
-  found(named(reviewSites.id, reviewSites.slug, keys), (where) =>
+  findAll(keyConditions(reviewSites.id, reviewSites.slug, keys), (where) =>
     tx
       .select({ id: reviewSites.id, slug: reviewSites.slug, name: reviewSites.name })
       .from(reviewSites)
@@ -116,19 +120,24 @@ export const sitesBy = (tx: DbOrTx, keys: Keys) =>
   );
 
 /**
- * Reads connections with their sites, by their keys or by their stores. Until the commit the deletion of an account or a
- * connection waits for this transaction, which may write reviews and events of them (`presentWriters`).
+ * Reads connections with their review sites, by their keys or by their stores. The transaction may then write reviews
+ * and events of these connections. So a deletion of an account or of a connection waits until the transaction has ended
+ * (`presentWriters`).
  */
 export async function connectionsBy(tx: DbOrTx, keys: Keys, storeIds: readonly number[] = []) {
   const { id } = storeReviewSites;
-  // Locks no row, because an import may take long, and before the statements that read.
+  // Locks the table before the reads, without locks on rows. Row locks would block changes of the connections, and an
+  // import may take long.
   await tx
     .select({ id })
     .from(storeReviewSites)
     .where(sql`false`)
     .for("key share");
-  return found(
-    [...named(id, storeReviewSites.externalId, keys), ...among(storeReviewSites.storeId, storeIds)],
+  return findAll(
+    [
+      ...keyConditions(id, storeReviewSites.externalId, keys),
+      ...among(storeReviewSites.storeId, storeIds),
+    ],
     (where) =>
       tx
         .select({
@@ -148,27 +157,28 @@ const selectReviews = (tx: DbOrTx, where: SQL) =>
 
 /** Reads reviews by their keys. */
 export const reviewsBy = (tx: DbOrTx, keys: Keys) =>
-  found(named(reviews.id, reviews.externalId, keys), (where) => selectReviews(tx, where));
+  findAll(keyConditions(reviews.id, reviews.externalId, keys), (where) => selectReviews(tx, where));
 
 /**
- * Reads reviews by their keys, and locks them until the commit. `updateReviews` writes all columns, so that it would undo
- * a report or an erasure that is committed between the read and the update.
+ * Reads reviews by their keys, and locks them until the commit. The lock is needed, because `updateReviews` writes all
+ * columns. Without it, the update would undo a report or an erasure that was committed after the read.
  */
 export const lockReviewsBy = (tx: Tx, keys: Keys) =>
-  found(named(reviews.id, reviews.externalId, keys), (where) =>
+  findAll(keyConditions(reviews.id, reviews.externalId, keys), (where) =>
     selectReviews(tx, where).orderBy(reviews.id).for("no key update"),
   );
 export type ReviewRow = typeof reviews.$inferSelect;
 
-/** Reads reviews by their connections and their ids at the sites. */
+/** Reads reviews by their connections and the ids that they have at the review sites. */
 export const reviewsAtSites = (
   tx: DbOrTx,
   places: readonly { readonly storeReviewSiteId: number; readonly externalReviewId: string }[],
-) => tx.run(atSites, { places });
+) => tx.run(reviewsByPlace, { places });
 
-const atSites = statement({
+const reviewsByPlace = statement({
   name: "transfer.reviewsAtSites",
-  // Raw SQL, because the reviews are found by pairs of columns, one index probe each (`offset 0`).
+  // Raw SQL, because the reviews are found by pairs of values. `offset 0` makes PostgreSQL search the index once for
+  // each pair.
   params: {
     places: tableOf({
       storeReviewSiteId: reviews.storeReviewSiteId,
@@ -196,7 +206,7 @@ export const clientsBy = (tx: DbOrTx, ids: readonly string[]) =>
     .from(oauthClients)
     .where(anyOf(oauthClients.clientId, ids));
 
-/** Reads the subscriptions of partners that are not deleted, and all with one of these ids. */
+/** Reads the subscriptions of these partners that are not deleted, and those with one of these ids, deleted or not. */
 export const subscriptionsBy = (
   tx: DbOrTx,
   ids: readonly string[],
@@ -206,7 +216,7 @@ export const subscriptionsBy = (
   const ofPartners = among(partnerId, partnerIds).map(
     (one) => sql`${one} and ${ne(state, "deleted")}`,
   );
-  return found([...among(id, ids), ...ofPartners], (where) =>
+  return findAll([...among(id, ids), ...ofPartners], (where) =>
     tx.select({ id, partnerId, deliveryKind }).from(webhookSubscriptions).where(where),
   );
 };
@@ -219,7 +229,7 @@ export const eventIdsTaken = (tx: DbOrTx, eventIds: readonly string[]) =>
 
 // ------------------------------------------------------------------------------------------------ inserts
 
-/** Makes an insert of many rows, which keeps the ids that are given and draws the others. */
+/** Returns a function that inserts many rows into the table. A row without an id gets one from PostgreSQL. */
 function inserter<T extends PgTable>(table: T) {
   return async (tx: Tx, values: readonly T["$inferInsert"][]): Promise<void> => {
     if (values.length > 0)
@@ -261,7 +271,10 @@ export async function insertUsers(tx: Tx, values: readonly NewUser[]): Promise<v
   if (links.length > 0) await tx.insert(userStores).values(links);
 }
 
-/** Inserts subscriptions with their sequences and offsets, like `insertSubscription` of the webhooks. */
+/**
+ * Inserts subscriptions, each with its rows in `outbox_sequences` and `outbox_offsets`, as `insertSubscription` of the
+ * webhooks does.
+ */
 export async function insertSubscriptions(
   tx: Tx,
   values: readonly (typeof webhookSubscriptions.$inferInsert)[],
@@ -273,8 +286,8 @@ export async function insertSubscriptions(
   await tx.insert(outboxOffsets).values(owners);
 }
 
-/** The tables whose ids an import may give, by kind of line. */
-const NUMBERED = {
+/** The tables for whose rows a line may give the id, by the kind of line. */
+const NUMBERED_TABLES = {
   plan: plans,
   partner: companies,
   account: companies,
@@ -286,8 +299,9 @@ const NUMBERED = {
 } as const satisfies Record<string, PgTable>;
 
 /**
- * Moves the sequence of a table past an id. The lock keeps out inserts, which may otherwise draw ids at the same time and
- * lose them when the sequence is set. Throws an error if a writer holds the table during all tries.
+ * Moves the id sequence of a table to an id, so that PostgreSQL assigns higher ids. A lock blocks inserts during the
+ * move, because an insert could otherwise get an id that the sequence returns again after the move. Throws an error if
+ * other transactions keep the table locked during all tries.
  */
 export async function moveSequence(
   db: { transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T> },
@@ -295,7 +309,7 @@ export async function moveSequence(
   past: number,
 ): Promise<void> {
   if (!isNumbered(kind)) return;
-  const table = NUMBERED[kind];
+  const table = NUMBERED_TABLES[kind];
   await db.transaction(async (tx) => {
     const sequence = sql`pg_get_serial_sequence(${getTableName(table)}, 'id')::regclass`;
     const isBehind = sql`coalesce(pg_sequence_last_value(${sequence}), 0) < ${past}::bigint`;
@@ -306,7 +320,8 @@ export async function moveSequence(
   });
 }
 
-const isNumbered = (kind: string): kind is keyof typeof NUMBERED => Object.hasOwn(NUMBERED, kind);
+const isNumbered = (kind: string): kind is keyof typeof NUMBERED_TABLES =>
+  Object.hasOwn(NUMBERED_TABLES, kind);
 
 // ------------------------------------------------------------------------------------------------ progress
 

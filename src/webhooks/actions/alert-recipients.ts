@@ -1,11 +1,11 @@
 import type { Db, Tx } from "../../../db/client.ts";
-import { countConfirmation } from "../../auth/actions/mail-limits.ts";
-import type { CodeMac } from "../../auth/code-mac.ts";
+import { countConfirmation } from "../../auth/passwords/mail-limits.ts";
+import type { CodeMac } from "../../auth/passwords/codes.ts";
 import { brandedMail } from "../../lib/branded-mail.ts";
 import { addMs, type Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import { Problem } from "../../lib/problem.ts";
-import type { SecretBox } from "../../lib/secret-box.ts";
+import type { SecretBox } from "../../lib/secrets.ts";
 import { type NewMail, queueMails } from "../../outbox/mail.ts";
 import * as queries from "../queries/alerts.ts";
 import { isActivePartner } from "../queries/subscriptions.ts";
@@ -18,14 +18,14 @@ export interface RecipientDeps {
   readonly config: Pick<Config, "serverRoot">;
 }
 
-/** Time in ms for which the link in a mail confirms (contract 6.21). */
+/** Time in ms for which the link in a confirmation mail is valid (contract 6.21). */
 const LINK_TTL_MS = 7 * 86_400_000;
 
-/** What a link confirms. The MAC covers all of it, so no row is needed until the recipient has confirmed. */
+/** The content of a confirmation link. A MAC protects all of it, so nothing is stored before the recipient confirms. */
 interface Confirmation {
   readonly partnerId: number;
   readonly email: string;
-  /** The end of the link, in Unix milliseconds. */
+  /** The time at which the link expires, in Unix milliseconds. */
   readonly endsAt: number;
 }
 
@@ -38,7 +38,7 @@ export async function askRecipients(
   deps: Pick<RecipientDeps, "box" | "codes" | "config">,
   { partnerId, asked, now }: { partnerId: number; asked: readonly string[]; now: Date },
 ): Promise<void> {
-  // In one order, so that requests that name the same addresses cannot deadlock.
+  // The addresses are sorted, so that concurrent requests with the same addresses cannot deadlock.
   const addresses = asked.toSorted();
   for (const address of addresses) await countConfirmation(tx, { partnerId, address, now });
   const partner = await queries.brandOf(tx, partnerId);
@@ -51,8 +51,9 @@ export async function askRecipients(
 }
 
 /**
- * Handles `POST /partner/alerts/confirm`: the address gets alerts from now on. Every invalid code gives the same 400:
- * forged, run out, of an address that is no recipient any more, or of a suspended partner.
+ * Handles `POST /alert-recipients/confirm`, after which the address receives alerts. A code is invalid if it is forged
+ * or expired, if its address is no longer a recipient, or if its partner is suspended. Every invalid code gives the
+ * same 400.
  */
 export async function confirmRecipient(
   { db, clock, codes }: Pick<RecipientDeps, "db" | "clock" | "codes">,
@@ -76,14 +77,14 @@ function codeOf(codes: CodeMac, { partnerId, email, endsAt }: Confirmation): str
 }
 
 function readCode(codes: CodeMac, code: string): Confirmation | undefined {
-  const [partnerId, email, endsAt, mac] = parts(code);
+  const [partnerId, email, endsAt, mac] = partsOf(code);
   if (typeof partnerId !== "number" || typeof email !== "string") return undefined;
   if (typeof endsAt !== "number" || typeof mac !== "string") return undefined;
   const isOurs = codes.matches(mac, String(endsAt), contextOf(partnerId, email));
   return isOurs ? { partnerId, email, endsAt } : undefined;
 }
 
-function parts(code: string): readonly unknown[] {
+function partsOf(code: string): readonly unknown[] {
   try {
     const given: unknown = JSON.parse(Buffer.from(code, "base64url").toString());
     return Array.isArray(given) ? given : [];
@@ -92,7 +93,7 @@ function parts(code: string): readonly unknown[] {
   }
 }
 
-/** The associated data of the MAC, unlike that of any mailed code. */
+/** The associated data of the MAC. Codes of other mails have different data, so they are not accepted here. */
 const contextOf = (partnerId: number, email: string) => `alert-recipient:${partnerId}:${email}`;
 
 /** The code is in the URL fragment, which browsers do not send, so no server and no log sees it. */
@@ -103,11 +104,11 @@ function linkOf({ serverRoot }: Pick<Config, "serverRoot">, code: string): strin
 function recipientMail(to: string, href: string, partner: queries.PartnerBrand): NewMail {
   const { name, whiteLabelEnabled, brandName, primaryColor } = partner;
   const content = {
-    subject: "Confirm that you want webhook alerts",
+    subject: "Confirm your address for webhook alerts",
     greeting: "Hello,",
     paragraphs: [
-      `${name} wants to mail alerts about its webhooks to this address. Nothing is sent until you confirm.`,
-      "If you do not know why you got this mail, ignore it. The link works for seven days.",
+      `${name} wants to send alerts about its webhooks to this address. No alerts are sent until you confirm.`,
+      "If you did not expect this email, ignore it. The link expires after seven days.",
     ],
     link: { words: "Confirm this address", href },
   };

@@ -9,21 +9,21 @@ import { attemptIdsFrom, attemptsById, firstById } from "../queries/attempts.ts"
 import type { WebhookDeps } from "./deps.ts";
 
 /**
- * The period in milliseconds that streams read again with each poll. The id of an attempt is made at its start, and
- * the attempt is committed after its end. So a committed attempt may have a smaller id than attempts that a stream
- * has already sent. A stream misses an attempt that is committed later than this after its start.
+ * The period in milliseconds that streams read again with each poll. The id of an attempt is made at its start, and the
+ * attempt is committed after its end. So a committed attempt may have a smaller id than attempts that a stream has
+ * already sent. A stream misses an attempt that is committed more than this period after its start.
  */
 export const LOOK_BACK_MS = 30_000;
-/** The number of ids that one read returns: all of the last 30 s at 650 attempts a second. */
+/** Maximum number of attempt ids in one read: those of `LOOK_BACK_MS` at 650 attempts a second. */
 const IDS_AT_ONCE = 20_000;
-/** The most attempts that are sent together to a stream, because they are in memory at the same time. */
+/** Maximum number of attempts that are sent together to a stream. All of them are in memory at the same time. */
 const ATTEMPTS_PER_SEND = 100;
 
 export interface FeedOptions {
   readonly subscriptionId: string;
-  /** Sends attempts with the headers and bodies of request and response. */
+  /** Whether attempts are sent with the headers and bodies of request and response. */
   readonly withBodies: boolean;
-  /** The last attempt that the client has received; undefined to send only attempts from now on. */
+  /** The id of the last attempt that the client has received. If undefined, only attempts from now on are sent. */
   readonly after: string | undefined;
 }
 
@@ -53,9 +53,9 @@ export class AttemptFeed {
   }
 
   /**
-   * Starts after the attempt that the client names, or after the attempts that exist now. Returns the first message
-   * of the stream: an id from which the client can resume, so that it misses nothing if the connection ends before an
-   * attempt came.
+   * Starts after the attempt that the client names, or after the attempts that exist now. Returns the first message of
+   * the stream: an id from which the client can resume, so that it misses nothing if the stream ends before the first
+   * attempt is sent.
    */
   async start(): Promise<Uint8Array> {
     const { after } = this.#options;
@@ -87,7 +87,10 @@ export class AttemptFeed {
     }
   }
 
-  /** Reads ids of attempts that were not sent, and marks them as sent: if sending them fails, the stream ends. */
+  /**
+   * Returns the ids of attempts that were not sent yet. They count as sent from now on, because the stream ends if
+   * sending them fails.
+   */
   async #read(): Promise<{ newIds: string[]; isAll: boolean }> {
     const { db, clock } = this.#deps;
     const settled = ulidFloor(addMs(clock.now(), -LOOK_BACK_MS));

@@ -2,7 +2,7 @@ import type { Db } from "../../../db/client.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import { Problem } from "../../lib/problem.ts";
-import type { SecretBox } from "../../lib/secret-box.ts";
+import type { SecretBox } from "../../lib/secrets.ts";
 import type { WriterPool } from "../../outbox/writer-pool.ts";
 import type { Waker } from "../../outbox/schedule.ts";
 import type { Subscription } from "../model.ts";
@@ -17,7 +17,10 @@ export interface WebhookDeps {
   readonly config: Pick<Config, "batchHourMs" | "retentionDays" | "securityMails">;
 }
 
-/** Wakes the dispatcher of a subscription, which then reads its settings and entries again. Called after the commit. */
+/**
+ * Wakes the dispatcher of a subscription, which then reads its settings and entries again. The caller has committed its
+ * changes.
+ */
 export function wake(
   { schedule }: Pick<WebhookDeps, "schedule">,
   { id, shard }: Pick<Subscription, "id" | "shard">,

@@ -1,10 +1,10 @@
 import { decodeTime, ulid } from "ulid";
 
 import type { Tx } from "../../../db/client.ts";
-import { recordAudit } from "../../auth/queries/audit.ts";
+import { recordAudit } from "../../audit/queries.ts";
 import type { ValidParts } from "../../http/fields.ts";
 import type { RuleErrors } from "../../http/rules.ts";
-import { isUlid } from "../../http/list.ts";
+import { isUlid } from "../../http/ids.ts";
 import { addMs, fromMs, isoInstant, parseInstant } from "../../lib/clock.ts";
 import { Problem } from "../../lib/problem.ts";
 import { BATCH_EVENTS, SUBSCRIBABLE_EVENTS, type EventValue } from "../../outbox/event.ts";
@@ -12,20 +12,20 @@ import { windowErrors } from "../decide.ts";
 import type { RecoverInput } from "../delivery-model.ts";
 import type { Subscription } from "../model.ts";
 import { appendEntries, lockSequence } from "../queries/entries.ts";
-import { deliveryOf, standingOf } from "../queries/events.ts";
+import { deliveryOf, lastRoundsOf } from "../queries/events.ts";
 import { saveRecovered, stillMissing, undelivered } from "../queries/missed.ts";
 import { subscriptionById } from "../queries/subscriptions.ts";
 import { orNotFound, wake, type WebhookDeps } from "./deps.ts";
 import type { Caller } from "../../http/principal.ts";
 
 const DAY_MS = 86_400_000;
-/** The number of events that one recovery queues; the next call queues more. */
+/** The most events that one recovery queues; another recovery of the same window queues further ones. */
 export const RECOVER_LIMIT = 10_000;
 /**
- * The number of events that one transaction queues. Each event costs a look-up of all its earlier rounds under the
- * lock.
+ * The number of events that one transaction queues. It is small, because all earlier rounds of each event are looked up
+ * while the sequence is locked.
  */
-const CHUNK = 100;
+const EVENTS_PER_CHUNK = 100;
 
 /** Queues a test of an event, and returns its event id (contract 6.12). */
 export async function sendTest(
@@ -93,7 +93,7 @@ export async function redeliver(
 
 /**
  * Queues settled events again in the order of `eventIds`, and returns their number. Leaves out unknown events and those
- * that are queued already, so a repeated call queues nothing twice while they wait.
+ * that are already queued, so a repeated call queues nothing twice while the events of the first call are queued.
  */
 export async function redeliverEvents(
   deps: WebhookDeps,
@@ -102,11 +102,12 @@ export async function redeliverEvents(
   eventIds: readonly string[],
 ): Promise<number> {
   const now = deps.clock.now();
-  // The id of an event has its time. A day allows for the difference between the clocks of processes.
+  // The rounds of an event are not older than the event, whose id contains its time. A day is subtracted, because the
+  // clocks of processes differ.
   const oldest = fromMs(Math.max(0, Math.min(...eventIds.map((id) => decodeTime(id))) - DAY_MS));
   const queued = await deps.writerPool.transaction([found.partnerId], async (tx) => {
     const { subscription, lastSequence } = await lockActiveQueue(tx, found);
-    const rows = await standingOf(tx, found.id, eventIds, oldest);
+    const rows = await lastRoundsOf(tx, found.id, eventIds, oldest);
     const byId = new Map(rows.map((row) => [row.eventId, row]));
     const settled = eventIds
       .flatMap((id) => byId.get(id) ?? [])
@@ -130,18 +131,24 @@ export async function redeliverEvents(
 
 type LastRound = NonNullable<Awaited<ReturnType<typeof deliveryOf>>>;
 
-/** Returns whether an event can be composed again: the body of all but tests comes from the history row. */
+/**
+ * Returns whether the body of an event can be composed again. All bodies except those of tests need the history row.
+ */
 const isRecorded = (last: LastRound): boolean => last.isTest || last.reviewHistoryId !== null;
 
 /** Makes the entry of the next round of an event. */
 function nextRound(last: LastRound, now: Date) {
   const { eventId, event, isTest, payloadMode, reviewHistoryId, reviewId, batchJobId } = last;
   const kept = { eventId, event, isTest, payloadMode, reviewHistoryId, reviewId, batchJobId };
-  // The body of a test contains `recordedAt` of the entry; other bodies take it from the history.
+  // A test has no row in `review_history`: its body contains the `recordedAt` of the entry, which every round must
+  // therefore repeat.
   return { ...kept, round: last.round + 1, recordedAt: isTest ? last.recordedAt : now };
 }
 
-/** Checks that the event of the path has a delivery. `redeliver` decides the rest under the lock. */
+/**
+ * Checks that the event of the path has a delivery. `redeliver` decides under the lock of the sequence whether the
+ * event may be queued again.
+ */
 export async function findEvent(
   { db }: Pick<WebhookDeps, "db">,
   { id }: Pick<Subscription, "id">,
@@ -163,9 +170,10 @@ export function recoverErrors(
 /**
  * Queues the undelivered events of a window again (contract 6.15), at most `RECOVER_LIMIT`, and returns their number.
  *
- * Missing events are found without a lock and queued in chunks. A chunk blocks the writers of the partner's events
- * for some tens of milliseconds, and checks again that its events are missing. So concurrent calls share the work,
- * and after a crash the client can repeat the call. The last chunk saves the progress of the call.
+ * Undelivered events are found without a lock and queued in chunks. The transaction of a chunk blocks the writers of
+ * the partner's events for some tens of milliseconds, and checks again that its events are undelivered. So concurrent
+ * calls share the work, and after a crash the client can repeat the call. The last chunk saves the progress of the
+ * call.
  */
 export async function recover(
   deps: WebhookDeps,
@@ -179,7 +187,7 @@ export async function recover(
   const { settledSince } = search;
   const missed = await undelivered(deps.db, found, search);
   let queued = 0;
-  for (let from = 0; from === 0 || from < missed.ids.length; from += CHUNK)
+  for (let from = 0; from === 0 || from < missed.ids.length; from += EVENTS_PER_CHUNK)
     queued += await deps.writerPool.transaction([found.partnerId], async (tx) => {
       const { subscription, lastSequence } = await (from === 0 ? lockActiveQueue : lockQueue)(
         tx,
@@ -187,7 +195,7 @@ export async function recover(
       );
       if (from === 0)
         await auditRecovery(tx, caller, { id: found.id, ...window, found: missed.ids.length, now });
-      const chunk = missed.ids.slice(from, from + CHUNK);
+      const chunk = missed.ids.slice(from, from + EVENTS_PER_CHUNK);
       const rows = await stillMissing(tx, found.id, chunk, settledSince);
       const entries = rows.map(({ payloadMode, round, ...row }) => ({
         ...row,
@@ -196,14 +204,18 @@ export async function recover(
         recordedAt: now,
       }));
       await appendEntries(tx, subscription, lastSequence, entries);
-      if (from + CHUNK >= missed.ids.length) await saveRecovered(tx, found.id, missed.progress);
+      if (from + EVENTS_PER_CHUNK >= missed.ids.length)
+        await saveRecovered(tx, found.id, missed.progress);
       return entries.length;
     });
   if (queued > 0) wake(deps, found);
   return queued;
 }
 
-/** Returns the number of events that `recover` would queue, at most `RECOVER_LIMIT`; the subscription may be disabled. */
+/**
+ * Returns the number of events that `recover` would queue, at most `RECOVER_LIMIT`. It also works for a disabled
+ * subscription.
+ */
 export async function countRecoverable(
   { db, clock }: Pick<WebhookDeps, "db" | "clock">,
   found: Subscription,
@@ -218,15 +230,19 @@ interface RecoveredRange {
 }
 
 function searchOf(found: Subscription, window: { readonly since: Date; readonly until: Date }) {
-  // Events from before the subscription existed were never meant for it.
+  // The search begins at the creation of the subscription, because earlier events were never meant for it.
   const since = window.since < found.createdAt ? found.createdAt : window.since;
-  // An event is settled after it was recorded. A day allows for the difference between the clocks of processes.
+  // No event of the window was settled before the window begins, because an event is settled after it was recorded. A
+  // day is subtracted, because the clocks of processes differ.
   const settledSince = addMs(since, -DAY_MS);
   const events = wantedEvents(found);
   return { since, until: window.until, settledSince, events, limit: RECOVER_LIMIT };
 }
 
-/** Records the recovery in the audit log. It is called with the first chunk, and counts the events of all chunks. */
+/**
+ * Records the recovery in the audit log, in the transaction of its first chunk. `queued` is the number of events that
+ * the search found, in all chunks.
+ */
 async function auditRecovery(
   tx: Tx,
   { principal, requestContext }: Caller,

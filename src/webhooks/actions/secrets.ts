@@ -1,8 +1,8 @@
-import { tellOfWebhook } from "../../auth/actions/security-mails.ts";
-import { recordAudit } from "../../auth/queries/audit.ts";
+import { mailAboutWebhook } from "../../auth/sign-in/security-mails.ts";
+import { recordAudit } from "../../audit/queries.ts";
 import { addMs } from "../../lib/clock.ts";
 import { newSecret } from "../../lib/secrets.ts";
-import { fingerprint } from "../../lib/secret-box.ts";
+import { fingerprint } from "../../lib/secrets.ts";
 import { webhookSecretAssociatedData } from "../../master-key.ts";
 import { showSecretForms, type Subscription } from "../model.ts";
 import * as queries from "../queries/subscriptions.ts";
@@ -13,8 +13,7 @@ const HOUR_MS = 3_600_000;
 
 /**
  * Replaces the signing secret (contract 6.11). During the grace period deliveries also carry a signature of the
- * previous secret. Only one previous secret is stored, so an earlier one that is still in its grace period ends
- * immediately.
+ * previous secret. Only one previous secret is stored, so the grace period of an earlier one ends immediately.
  */
 export async function rotateSecret(
   deps: WebhookDeps,
@@ -47,7 +46,7 @@ export async function rotateSecret(
       requestContext,
       details: { subscription_id: current.id, grace_period_hours: graceHours },
     });
-    await tellOfWebhook(tx, deps, { webhook: current, change: "secret", actor: principal, now });
+    await mailAboutWebhook(tx, deps, { webhook: current, change: "secret", actor: principal, now });
     return { ...current, ...shown };
   });
   wake(deps, subscription);

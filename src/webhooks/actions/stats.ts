@@ -1,7 +1,7 @@
 import type { Tx } from "../../../db/client.ts";
-import { serverTime, takeTurn } from "../../../db/server.ts";
+import { serverTime, tryJobLock } from "../../../db/server.ts";
 import { addMs } from "../../lib/clock.ts";
-import { ALERT_KINDS, type AlertKind } from "../../outbox/mail.ts";
+import { ALERT_KINDS, type AlertKind } from "../../outbox/alert.ts";
 import {
   causesOf,
   type Incident,
@@ -9,7 +9,7 @@ import {
   type PastIncident,
   pastIncidents,
 } from "../incident-model.ts";
-import { conditionOf, type StepCounts } from "../condition.ts";
+import { conditionOf, type StepCounts } from "../stats.ts";
 import type { Subscription } from "../model.ts";
 import { attemptsById, firstOfFailures } from "../queries/attempts.ts";
 import * as counting from "../queries/count-stats.ts";
@@ -45,11 +45,11 @@ export async function showHealth(
   const now = clock.now();
   const dayAgo = addMs(now, -DAY_MS);
   const since = bucketFloor(dayAgo);
-  // The last hour is counted in steps, and the day before it in one.
+  // The last hour is counted in steps of five minutes, and the rest of the last 24 hours in a single step.
   const hour = bucketFloor(addMs(now, -HOUR_MS));
   const range = { since, until: addMs(now, 1), stepMs: BUCKET_MS, origin: hour };
   const counted = known === undefined ? await queries.countedUntil(db) : known.countedUntil;
-  const where = queries.whereCounted(subscription.id, range, counted ?? since, now);
+  const where = queries.countRange(subscription.id, range, counted ?? since, now);
   const row = await queries.healthOf(db, { ...where, expiredSince: dayAgo });
   const isActive = subscription.state === "active";
   const day = tally(row.counts);
@@ -86,7 +86,7 @@ function rateOf({ successes, failures }: StepCounts): number | null {
 
 type DatedCounts = CountedAttempts & { readonly at: Date };
 
-/** Sums the attempts of each step from `since` on, also of steps without any. */
+/** Sums the attempts of each step from `since` on, including steps without attempts. */
 function stepsOf(counts: readonly DatedCounts[], since: Date, now: Date) {
   const byStep = Map.groupBy(counts, ({ at }) => at.getTime());
   const steps: StepCounts[] = [];
@@ -108,7 +108,7 @@ export async function showStats(
   const now = clock.now();
   const counted = (await queries.countedUntil(db)) ?? range.since;
   const [counts, backlogs, read] = await Promise.all([
-    queries.countsOf(db, queries.whereCounted(id, range, counted, now)),
+    queries.readCounts(db, queries.countRange(id, range, counted, now)),
     queries.backlogs(db, id, range),
     isByEvent ? queries.eventCounts(db, id, range, now) : undefined,
   ]);
@@ -126,14 +126,14 @@ export async function showStats(
 }
 
 /**
- * Delay in milliseconds of counting after the end of a bucket, because attempts are committed after their end. The
- * next run recounts the bucket.
+ * Time in milliseconds after the end of a bucket at which its attempts are counted. Attempts are committed only after
+ * they have ended, so the next run counts the bucket once more.
  */
 const COUNT_AFTER_MS = 60_000;
 /** The longest period, in milliseconds, that one transaction counts. */
 const CHUNK_MS = 6 * HOUR_MS;
 
-interface Counted {
+interface CountResult {
   readonly rows: number;
   /** Set if further buckets have ended and are not counted yet. */
   readonly next?: string | undefined;
@@ -150,7 +150,7 @@ export async function countStats(
     readonly config: Pick<WebhookDeps["config"], "retentionDays">;
   },
   now?: Date,
-): Promise<Counted> {
+): Promise<CountResult> {
   const at = now ?? (await serverTime(deps.db));
   const end = bucketFloor(addMs(at, -COUNT_AFTER_MS));
   const oldest = addMs(bucketFloor(at), -deps.config.retentionDays * DAY_MS);
@@ -160,8 +160,8 @@ export async function countStats(
 async function countNext(
   tx: Tx,
   { oldest, end }: { readonly oldest: Date; readonly end: Date },
-): Promise<Counted> {
-  if (!(await takeTurn(tx, "stats"))) return { rows: 0 };
+): Promise<CountResult> {
+  if (!(await tryJobLock(tx, "stats"))) return { rows: 0 };
   const counted = (await queries.countedUntil(tx)) ?? (await counting.firstAttemptAt(tx)) ?? end;
   if (counted >= end) return { rows: 0, until: counted };
   const since = bucketFloor(addMs(counted < oldest ? oldest : counted, -BUCKET_MS));
@@ -171,7 +171,8 @@ async function countNext(
   await sumUp(tx, since, until);
   if (until >= end) {
     await counting.countBacklogs(tx, addMs(end, -BUCKET_MS));
-    // A bucket of a day that began before the retention time may end within it.
+    // Stats are kept for a day longer than the retention time, because a bucket of a whole day may begin before the
+    // retention time and end within it.
     await counting.dropStats(tx, addMs(oldest, -DAY_MS));
   }
   await counting.moveProgress(tx, until);
@@ -214,10 +215,10 @@ export async function showPastIncidents(
 const severity = ({ kind }: { readonly kind: AlertKind }) => ALERT_KINDS.indexOf(kind);
 
 /**
- * Reads what a mail about a subscription repeats of its page: the condition, the success rate and the beginning of the
- * incident. Undefined if it was deleted.
+ * Reads the condition, the success rate and the start of the incident for a mail about a subscription; undefined if the
+ * subscription was deleted.
  */
-export async function standingOf(
+export async function healthSummaryOf(
   deps: Deps,
   { id, partnerId }: Pick<Subscription, "id" | "partnerId">,
 ) {

@@ -4,17 +4,16 @@ import { ulid } from "ulid";
 import type { Tx } from "../../../db/client.ts";
 import { violatedIndex } from "../../../db/errors.ts";
 import { skipQueued } from "../../../db/log.ts";
-import { tellOfWebhook } from "../../auth/actions/security-mails.ts";
-import { changesOf } from "../../auth/audit-changes.ts";
-import { guardReceivers } from "../../auth/guard.ts";
-import { recordAudit } from "../../auth/queries/audit.ts";
-import { afterCreating, creating } from "../../auth/actions/keyed-requests.ts";
-import { isUlid } from "../../http/list.ts";
+import { mailAboutWebhook } from "../../auth/sign-in/security-mails.ts";
+import { changesOf } from "../../audit/changes.ts";
+import { guardReceivers } from "../../auth/access/guard.ts";
+import { recordAudit } from "../../audit/queries.ts";
+import { afterCreating, creating } from "../../auth/keyed-requests.ts";
 import { type Caller, tenantOf } from "../../http/principal.ts";
 import { webhookSecretAssociatedData } from "../../master-key.ts";
 import { Problem } from "../../lib/problem.ts";
 import { newSecret } from "../../lib/secrets.ts";
-import { fingerprint } from "../../lib/secret-box.ts";
+import { fingerprint } from "../../lib/secrets.ts";
 import { SHARDS } from "../../outbox/schedule.ts";
 import { changedFields, firstBatchAt, rescheduledBatchAt, updatedSettings } from "../decide.ts";
 import type { Subscription, SubscriptionSettings, SubscriptionUpdate } from "../model.ts";
@@ -24,20 +23,6 @@ import { orNotFound, wake, type WebhookDeps } from "./deps.ts";
 import { rejectIfOperators, rejectIfSuspended } from "./state.ts";
 
 const SLOT_INDEX = "webhook_subscriptions_slot";
-
-/**
- * Finds a subscription of the partner. Malformed, unknown, foreign and deleted ids get the same 404 (contract 2.6 and
- * 3.5).
- */
-export async function findSubscription(
-  { db }: Pick<WebhookDeps, "db">,
-  partnerId: number,
-  id: string,
-): Promise<Subscription> {
-  const found = isUlid(id) ? await queries.subscriptionById(db, partnerId, id) : undefined;
-  if (found === undefined) throw new Problem("not_found");
-  return found;
-}
 
 /** Creates a subscription. The unique index of the slot decides between concurrent requests (contract 6.2). */
 export async function createSubscription(
@@ -70,7 +55,8 @@ export async function createSubscription(
   } catch (error) {
     throw violatedIndex(error) === SLOT_INDEX ? new Problem("slot_occupied") : error;
   }
-  // The dispatcher learns of the first batch by a wake; otherwise it would find it in the next sweep.
+  // The wake tells the dispatcher about the first batch. Otherwise the dispatcher would find the batch in its next
+  // sweep.
   if (subscription.nextBatchAt !== null)
     afterCreating({ requestContext }, () => wake(deps, subscription));
   return { subscription, secret };
@@ -118,8 +104,9 @@ export async function deleteSubscription(
     const { id, deliveryKind } = subscription;
     const through = await queries.deleteSequence(tx, id);
     if (through === undefined) throw new Problem("not_found");
-    // Read under the lock of the sequence, which a disable takes too. With a new subscription in the free slot the
-    // partner would go on receiving what the operator has stopped.
+    // The state is read under the lock of the sequence, which every request that disables the subscription also takes.
+    // If the partner could delete a subscription that an operator has disabled, a new subscription in the free slot
+    // would receive the events again.
     rejectIfOperators(
       orNotFound(await queries.subscriptionById(tx, subscription.partnerId, id)),
       principal,
@@ -138,7 +125,10 @@ export async function deleteSubscription(
   wake(deps, subscription);
 }
 
-/** Skips what is queued up to the last number of a deleted sequence, and marks the subscription as deleted. */
+/**
+ * Skips all queued entries up to the last number of a deleted sequence, and sets the state of the subscription to
+ * `deleted`.
+ */
 export async function endIn(
   tx: Tx,
   { id, deliveryKind }: Pick<Subscription, "id" | "deliveryKind">,
@@ -146,7 +136,7 @@ export async function endIn(
 ): Promise<void> {
   await skipQueued(tx, { subscriptionId: id, through, reason: "deleted", skippedAt: now });
   if (deliveryKind === "batch") await dropBatchChunk(tx, id);
-  // `disabledAt` and `disabledReason` stay as they are, so that they remain readable (contract 6.3).
+  // `disabledAt` and `disabledReason` keep their values, so that they remain readable (contract 6.3).
   const deleted = {
     state: "deleted",
     deletedAt: now,
@@ -173,7 +163,8 @@ export async function updateSubscription(
     const times = { now, hourMs: deps.config.batchHourMs };
     const nextBatchAt = rescheduledBatchAt(current, settings.batchIntervalHours, times);
     const isMoved = fields.includes("webhook_url");
-    // The answer of the previous endpoint says nothing about the new one.
+    // If the URL changes, queued tests are skipped, because the response of the previous endpoint to a pending test
+    // says nothing about the new endpoint.
     const { pendingTestEventId: pending } = current;
     if (isMoved && pending !== null) await skipTests(tx, current, now);
     const pendingTestEventId = isMoved ? null : pending;
@@ -184,7 +175,8 @@ export async function updateSubscription(
     const by = { at: now, actor: principal, requestContext };
     await recordAudit(tx, { ...by, action: "WEBHOOK_UPDATED", details });
     const webhook = { ...current, ...changes };
-    if (isMoved) await tellOfWebhook(tx, deps, { webhook, change: "url", actor: principal, now });
+    if (isMoved)
+      await mailAboutWebhook(tx, deps, { webhook, change: "url", actor: principal, now });
     return { before: current, after: webhook };
   });
   if (after !== before) wake(deps, after);

@@ -10,11 +10,11 @@ import { endIn } from "./subscriptions.ts";
 
 /*
  * The suspension of partners and accounts (contract 10.1). The subscriptions of a suspended partner are disabled. The
- * events of an inactive account are held one by one: the dispatcher marks their entries as it comes to them, so that
- * the entries of other accounts are delivered.
+ * events of an inactive account are held individually: the dispatcher marks an entry as held when it reaches the entry,
+ * so that the entries of other accounts are delivered.
  */
 
-interface Change {
+interface CompanyChange {
   readonly now: Date;
   /** Whether held events are delivered or skipped; undefined if the company is deactivated. */
   readonly held: HeldAction | undefined;
@@ -28,7 +28,7 @@ export async function suspendPartner(
   tx: Tx,
   caller: Caller,
   partnerId: number,
-  { now, held, hourMs }: Change & { readonly hourMs: number },
+  { now, held, hourMs }: CompanyChange & { readonly hourMs: number },
 ): Promise<Subscription[]> {
   const by = { disabledReason: SUSPENDED, disabledNote: null } as const;
   const changed: Subscription[] = [];
@@ -45,13 +45,13 @@ export async function suspendPartner(
 }
 
 /**
- * Releases or drops what was held for an account that is activated. The caller has changed the state of the account,
+ * Releases or drops the held events of an account that is activated. The caller has changed the state of the account,
  * and wakes the returned subscriptions after the commit, also if the account was deactivated.
  */
 export async function suspendAccount(
   tx: Tx,
   { id, partnerId }: { readonly id: number; readonly partnerId: number },
-  { held }: Pick<Change, "held">,
+  { held }: Pick<CompanyChange, "held">,
 ): Promise<Subscription[]> {
   const subscriptions = await subscriptionsOfPartner(tx, partnerId);
   for (const one of subscriptions) {
@@ -65,8 +65,8 @@ export async function suspendAccount(
 const SEARCHED_CHUNKS = 100;
 
 /**
- * Holds what is still queued for the inactive accounts of a partner, so that an activation with `skip` leaves it out: of
- * each subscription the events among the first 100,000 of its queue.
+ * Marks the queued events of a partner's inactive accounts as held, because an activation with `skip` skips only held
+ * events. It searches the first 100,000 events of each subscription's queue.
  */
 export async function holdWholeQueue(db: Db, partnerId: number, now: Date): Promise<void> {
   const { lockMs } = LIMITS.writerPool;

@@ -6,7 +6,7 @@ import { shown } from "../../http/shown.ts";
 import { AttemptSummaryObject } from "../delivery-model.ts";
 import { HealthObject } from "../stats-model.ts";
 import { showSubscription, type Subscription } from "../model.ts";
-import { lookAt, type Look } from "../queries/watch.ts";
+import { pollStreams, type PolledRows } from "../queries/watch.ts";
 import { AttemptFeed, LOOK_BACK_MS, type FeedOptions } from "./attempt-feed.ts";
 import { showHealth } from "./stats.ts";
 import type { WebhookDeps } from "./deps.ts";
@@ -56,7 +56,7 @@ interface Watch {
   readonly streams: Set<Stream>;
   readonly ready: Promise<void>;
   subscription: Subscription;
-  /** Ids of the attempts of the last poll. */
+  /** Ids of the attempts that the last poll has returned. */
   seen: ReadonlySet<string>;
   /** The last sent messages about the subscription and its health, which a change is compared with. */
   sent: Uint8Array;
@@ -89,7 +89,8 @@ export class WatchedSubscriptions {
     const feed = options && new AttemptFeed(this.#deps, options, left.signal);
     const stream: Stream = { ...watcher, feed, end, bearer: undefined, isStarted: false };
     const watch = this.#watches.get(found.id) ?? this.#begin(found);
-    // The caller has just read it, and the last poll may be older than a change that the client has already seen.
+    // The shared state is replaced by `found`, which the caller has just read. The last poll may be older than a change
+    // that the client has already seen.
     if (watch.isReady) sendState(watch, found);
     watch.streams.add(stream);
     const leave = () => end.resolve();
@@ -115,8 +116,8 @@ export class WatchedSubscriptions {
       ready: Promise.resolve().then(() => this.#prepare(watch)),
       subscription: found,
       seen: new Set(),
-      sent: NOTHING,
-      health: NOTHING,
+      sent: NO_MESSAGE,
+      health: NO_MESSAGE,
       polls: 0,
       isReady: false,
     };
@@ -134,8 +135,8 @@ export class WatchedSubscriptions {
   }
 
   /**
-   * Reads the present state of a subscription. Its attempts count as seen, because a stream only gets attempts from
-   * its start on.
+   * Reads the present state of a subscription. The attempts that exist now count as seen, because a stream only gets
+   * attempts from its start on.
    */
   async #prepare(watch: Watch): Promise<void> {
     const { id } = watch.subscription;
@@ -147,11 +148,11 @@ export class WatchedSubscriptions {
     watch.isReady = true;
   }
 
-  #poll(ids: readonly string[], jtis: readonly string[]): Promise<Look> {
+  #poll(ids: readonly string[], jtis: readonly string[]): Promise<PolledRows> {
     const { db, clock, config } = this.#deps;
     const now = clock.now();
     const firstId = ulidFloor(addMs(now, -LOOK_BACK_MS));
-    return lookAt(db, { ids, jtis, now, firstId, ...config.sessionLimits });
+    return pollStreams(db, { ids, jtis, now, firstId, ...config.sessionLimits });
   }
 
   async #run({ signal }: AbortController): Promise<void> {
@@ -180,8 +181,11 @@ export class WatchedSubscriptions {
     }
   }
 
-  /** Repeats the bearer checks of tokens with a changed state, and ends the streams that may no longer read. */
-  async #checkBearers(streams: readonly Stream[], { bearers }: Look): Promise<void> {
+  /**
+   * Repeats the bearer checks of tokens whose state has changed, and every `CHECK_EVERY_MS` those of all tokens. Ends
+   * the streams whose callers may no longer read.
+   */
+  async #checkBearers(streams: readonly Stream[], { bearers }: PolledRows): Promise<void> {
     const nowMs = this.#deps.clock.monotonicMs();
     const isTime = nowMs - this.#checkedMs >= CHECK_EVERY_MS;
     if (isTime) this.#checkedMs = nowMs;
@@ -198,7 +202,7 @@ export class WatchedSubscriptions {
     );
   }
 
-  async #sendHealth(watch: Watch, look: Look): Promise<void> {
+  async #sendHealth(watch: Watch, look: PolledRows): Promise<void> {
     try {
       await this.#readHealth(watch, look);
       for (const { sink } of startedStreams(watch)) sink.send(watch.health);
@@ -207,13 +211,13 @@ export class WatchedSubscriptions {
     }
   }
 
-  async #readHealth(watch: Watch, look: Look): Promise<void> {
+  async #readHealth(watch: Watch, look: PolledRows): Promise<void> {
     const health = await showHealth(this.#deps, watch.subscription, look);
     watch.health = messageOf("health", shown(HealthObject, health));
   }
 }
 
-const NOTHING = new Uint8Array();
+const NO_MESSAGE = new Uint8Array();
 
 function sendInitial(watch: Watch, stream: Stream, bookmark: Uint8Array | undefined): void {
   if (!watch.streams.has(stream)) return;
@@ -224,7 +228,7 @@ function sendInitial(watch: Watch, stream: Stream, bookmark: Uint8Array | undefi
   stream.feed?.sendNew(stream.sink).catch(stream.end.reject);
 }
 
-/** Tells the streams how the subscription is now, if that has changed. */
+/** Sends the present settings and state of a subscription to its streams, if they have changed. */
 function sendState(watch: Watch, subscription: Subscription): void {
   watch.subscription = subscription;
   const sent = messageOf("subscription", showSubscription(subscription));
@@ -241,7 +245,7 @@ function startedStreams({ streams }: Watch): Stream[] {
  * Sends the changes of a subscription that a poll has found. Returns false if the subscription was deleted, and ends
  * its streams.
  */
-function sendChanges(watch: Watch, look: Look): boolean {
+function sendChanges(watch: Watch, look: PolledRows): boolean {
   const { id } = watch.subscription;
   const subscription = look.subscriptions.get(id);
   if (subscription === undefined) {
@@ -262,6 +266,6 @@ function sendChanges(watch: Watch, look: Look): boolean {
   return true;
 }
 
-function idsOf({ attempts }: Look, id: string): ReadonlySet<string> {
+function idsOf({ attempts }: PolledRows, id: string): ReadonlySet<string> {
   return new Set(attempts.get(id)?.map((one) => one.id));
 }

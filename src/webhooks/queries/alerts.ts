@@ -7,18 +7,18 @@ import { hasMailbox } from "../../lib/email.ts";
 
 export type SettingsRow = typeof alertSettings.$inferSelect;
 
-const ofPartner = (db: DbOrTx, partnerId: number) =>
+const settingsOfPartner = (db: DbOrTx, partnerId: number) =>
   db.select().from(alertSettings).where(eq(alertSettings.partnerId, partnerId));
 
 export async function settingsOf(db: DbOrTx, partnerId: number): Promise<SettingsRow | undefined> {
-  const [row] = await ofPartner(db, partnerId);
+  const [row] = await settingsOfPartner(db, partnerId);
   return row;
 }
 
 /** Locks the alert settings of the partner until the commit. Inserts `fresh` if the partner has none. */
 export async function lockSettings(tx: Tx, fresh: SettingsRow): Promise<SettingsRow> {
   await tx.insert(alertSettings).values(fresh).onConflictDoNothing();
-  const [row] = await ofPartner(tx, fresh.partnerId).for("update");
+  const [row] = await settingsOfPartner(tx, fresh.partnerId).for("update");
   return row ?? fresh;
 }
 
@@ -44,10 +44,11 @@ export type PartnerBrand = Awaited<ReturnType<typeof brandOf>>;
 
 /** Adds an address to the confirmed recipients. Returns false if it is no recipient of the partner. */
 export async function addConfirmed(tx: Tx, partnerId: number, email: string): Promise<boolean> {
-  const [row] = await ofPartner(tx, partnerId).for("update");
+  const [row] = await settingsOfPartner(tx, partnerId).for("update");
   const named = row?.recipients?.filter((one) => hasMailbox([email], one)) ?? [];
   if (row === undefined || named.length === 0) return false;
-  // In the spelling of the recipients, which is how an earlier version compares them.
+  // The address is stored in the spelling of the recipients, because earlier versions compare the spelling and not the
+  // normal form.
   const confirmedRecipients = [...new Set([...row.confirmedRecipients, ...named])];
   await updateSettings(tx, { id: row.id, confirmedRecipients });
   return true;

@@ -2,7 +2,7 @@ import { and, asc, desc, eq, getTableColumns, gte, inArray, lt, sql, type SQL } 
 import type { SelectedFields } from "drizzle-orm/pg-core";
 
 import type { DbOrTx } from "../../../db/client.ts";
-import { hashOfValue, isAttemptOf } from "../../../db/conditions.ts";
+import { isAttemptOf } from "../../../db/conditions.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
 import {
   bytesOf,
@@ -35,6 +35,7 @@ import { type Attempt, type AttemptFilter, AttemptSummaryObject } from "../deliv
  */
 export const ID_AHEAD_MS = 60_000;
 
+/** All columns of an attempt. */
 const WHOLE = getTableColumns(deliveryAttempts);
 
 /** Columns of an attempt without its request and response, which may be long. */
@@ -64,7 +65,7 @@ export function attemptsWithin<C extends SelectedFields>(
     range.eventId === undefined
       ? and(eq(subscriptionId, subscription), literal && hashOfValue(subscription, literal))
       : // This form of the comparison matches no index. Otherwise the planner might read all attempts of the subscription
-        // instead of the few of the event.
+        // instead of the few attempts of this event.
         and(
           sql`${subscriptionId} || '' = ${subscription}`,
           isAttemptOf(eventId, sql`${range.eventId}::text`),
@@ -99,8 +100,8 @@ export async function newestFirst<T extends { readonly id: string }>(
 }
 
 /**
- * Renders an event as a literal. The planner knows from statistics how rare a literal is. With a parameter it would
- * read all attempts of a past day, although these partitions have an index by event.
+ * Renders an event value as an SQL literal. The planner knows from statistics how rare a literal is. With a parameter
+ * it would read all attempts of a past day, although these partitions have an index by event.
  */
 function literalOf(wanted: string): SQL {
   const known = CATALOG.find((one) => one.value === wanted);
@@ -109,8 +110,8 @@ function literalOf(wanted: string): SQL {
 }
 
 /**
- * Lists attempts with their requests, the newest first by id. Only the partitions between the bounds are read. The page
- * ends early if the requests are large.
+ * Lists attempts with their requests, the newest first by id. Only the partitions between `since` and `until` are read.
+ * The page ends early if the requests are large.
  */
 export async function attemptsOf(
   db: DbOrTx,
@@ -145,20 +146,23 @@ export async function attemptsOfEvent(
 }
 
 /** The columns of an attempt that may be large. */
-const TEXTS = [
+const LARGE_COLUMNS = [
   deliveryAttempts.requestHeaders,
   deliveryAttempts.requestBody,
   deliveryAttempts.responseHeaders,
   deliveryAttempts.responseExcerpt,
 ];
 
-/** Reads the first attempts of a query with their requests, as many as `readFitting` and `withRequests` read. */
+/**
+ * Reads the first attempts of a query with their requests. `readFitting` and `withRequests` end the result early if the
+ * attempts are large.
+ */
 async function readFirst(
   db: DbOrTx,
   listed: SortedQuery<StoredAttempt>,
   order: SQL,
 ): Promise<FirstRows<Attempt>> {
-  const { rows, isCut } = await readFitting(db, listed, { large: TEXTS, order });
+  const { rows, isCut } = await readFitting(db, listed, { large: LARGE_COLUMNS, order });
   const shown = await withRequests(db, rows);
   return { rows: shown, isCut: isCut || shown.length < rows.length };
 }
@@ -196,7 +200,7 @@ export async function firstOfFailures(db: DbOrTx, subscription: string, count: n
   return row;
 }
 
-const FACTS = {
+const FACT_COLUMNS = {
   eventId: reviewHistory.eventId,
   reviewHistoryId: reviewHistory.id,
   partnerId: reviewHistory.partnerId,
@@ -216,7 +220,7 @@ const factsOfEvents = statement({
   // Raw SQL, because the statement looks up the events in the given order, and stops after a number of bytes.
   params: { given: value("text[]") },
   columns: {
-    ...FACTS,
+    ...FACT_COLUMNS,
     // JSON is read as the stored text, because the body contains it unchanged.
     actorJson: value("text"),
     reviewJson: nullableText,
@@ -226,7 +230,7 @@ const factsOfEvents = statement({
     follows: value("boolean"),
   },
   text: ({ given }) => sql`
-    select ${selected(FACTS)}, actor::text as "actorJson", review::text as "reviewJson", site::text as "siteJson",
+    select ${selected(FACT_COLUMNS)}, actor::text as "actorJson", review::text as "reviewJson", site::text as "siteJson",
            metadata::text as "metadataJson", nth, follows
       from (select review_history.*, nth, ${fitting(bytesOf("review_history", EVENT_JSON), sql`nth`)}
               from unnest(${given}::text[]) with ordinality as given(wanted, nth)
@@ -238,8 +242,8 @@ const factsOfEvents = statement({
 type KnownEvent = EventFacts & { readonly erasedAt: Date | null };
 
 /**
- * Adds the exact request to each attempt, with one query of the history for all of them. Returns the first attempts only,
- * at least one, if the bodies of all are too large to be read together.
+ * Adds the exact request to each attempt, with one query of the history for all of them. Returns the first attempts
+ * only, at least one, if the bodies of all are too large to be read together.
  */
 export async function withRequests(
   db: DbOrTx,
@@ -262,13 +266,15 @@ export async function withRequests(
   return shown;
 }
 
-/** An attempt with the stored parts of its request: the request itself, or the values from which it is composed again. */
+/**
+ * An attempt with the stored parts of its request: the request itself, or the values from which it is composed again.
+ */
 type StoredAttempt = typeof deliveryAttempts.$inferSelect;
 
 /**
- * Restores the exact headers and body of an attempt (contract 7.13). They are null unless the digest of the composed
- * body is that of the body that was sent, so that no other bytes are ever shown. An erasure (contract 10.8) removes a
- * stored body or changes the event, and leaves the digest.
+ * Restores the exact headers and body of an attempt (contract 7.13). If the body is composed again, both are null
+ * unless its digest equals the stored digest of the sent body. So bytes that were not sent are never shown. An erasure
+ * (contract 10.8) removes a stored body or changes the event, but it keeps the stored digest.
  */
 function requestOf(kept: StoredAttempt, facts: KnownEvent | undefined) {
   const { payloadFormat: number, host, signature, previousSignature, bodyDigest } = kept;
@@ -294,4 +300,13 @@ function requestOf(kept: StoredAttempt, facts: KnownEvent | undefined) {
   });
   const sent = framed(host, headers, body);
   return { requestHeaders: sent, requestBody: body, requestDigest, requestErased: false };
+}
+
+/**
+ * Matches the hash of subscription id and event value. The index of the partitions of past days contains this hash.
+ * Different values may have the same hash, so the caller also compares both values.
+ */
+function hashOfValue(ofSubscription: string, ofEvent: SQL): SQL {
+  const wanted = sql`hashtext(${ofSubscription}::text || ${ofEvent})`;
+  return sql`hashtext(${subscriptionId} || ${event}) = ${wanted}`;
 }

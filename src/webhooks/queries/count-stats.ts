@@ -36,7 +36,7 @@ export async function firstAttemptAt(tx: Tx): Promise<Date | undefined> {
   return row?.at ?? undefined;
 }
 
-const INTO = {
+const BUCKET_PARAMS = {
   ...STEP,
   stepS: attemptStats.stepS,
   since: attemptStats.bucketAt,
@@ -50,12 +50,12 @@ const INTO = {
 function countingInto<P extends Shapes>(
   name: string,
   params: P,
-  part: (given: { readonly [K in keyof (P & typeof INTO)]: SQL }) => SQL,
+  part: (given: { readonly [K in keyof (P & typeof BUCKET_PARAMS)]: SQL }) => SQL,
 ) {
   return statement({
     name,
     // Raw SQL, because the statement aggregates and writes without a round trip to the process.
-    params: { ...params, ...INTO },
+    params: { ...params, ...BUCKET_PARAMS },
     text: (given) => sql`
     with counted as (
       select s.id, ${binned(given.stepMs, sql`p.at`, given.origin)} as bucket_at, p.outcome, p.bin, sum(p.count)::int as count
@@ -70,7 +70,7 @@ function countingInto<P extends Shapes>(
   });
 }
 
-const counting = countingInto(
+const attemptsStatement = countingInto(
   "stats.countAttempts",
   { firstId: deliveryAttempts.id, endId: deliveryAttempts.id },
   // The offset makes the planner read one index range per subscription.
@@ -80,13 +80,16 @@ const counting = countingInto(
        and started_at >= ${since} and started_at < ${until} offset 0`,
 );
 
-/** Counts the attempts of whole buckets. Counting a bucket again replaces it. Returns the number of rows written. */
+/**
+ * Counts the attempts of whole buckets. If a bucket is counted again, the new counts replace the old ones. Returns the
+ * number of rows written.
+ */
 export async function countAttempts(tx: Tx, range: Range): Promise<number> {
   const given = { ...range, ...idsWithin(range), stepS: range.stepMs / 1000 };
-  return (await tx.run(counting, given)).count;
+  return (await tx.run(attemptsStatement, given)).count;
 }
 
-const summing = countingInto(
+const bucketsStatement = countingInto(
   "stats.sumBuckets",
   { fromS: attemptStats.stepS },
   ({ since, until, fromS }) => sql`
@@ -96,10 +99,10 @@ const summing = countingInto(
 
 /** Sums shorter buckets into longer ones. A longer bucket that has not ended yet is summed again by a later run. */
 export async function sumBuckets(tx: Tx, range: Range, fromMs: number): Promise<void> {
-  await tx.run(summing, { ...range, fromS: fromMs / 1000, stepS: range.stepMs / 1000 });
+  await tx.run(bucketsStatement, { ...range, fromS: fromMs / 1000, stepS: range.stepMs / 1000 });
 }
 
-const backlogs = statement({
+const backlogsStatement = statement({
   name: "stats.countBacklogs",
   // Raw SQL, because the statement is built from the SQL parts of db/log.ts, which walk a bounded part of each queue.
   params: { bucketAt: backlogStats.bucketAt },
@@ -115,7 +118,7 @@ const backlogs = statement({
 
 /** Records the length of every queue, as the backlog of the bucket. */
 export async function countBacklogs(tx: Tx, bucketAt: Date): Promise<void> {
-  await tx.run(backlogs, { bucketAt });
+  await tx.run(backlogsStatement, { bucketAt });
 }
 
 export async function moveProgress(tx: Tx, until: Date): Promise<void> {
@@ -126,8 +129,8 @@ export async function moveProgress(tx: Tx, until: Date): Promise<void> {
 }
 
 /**
- * Deletes stats before an instant. The list of all subscriptions lets the primary keys serve, so that the age needs no
- * index.
+ * Deletes stats before an instant. The primary keys begin with the subscription, so the condition lists all
+ * subscriptions. No index by age is needed.
  */
 export async function dropStats(tx: Tx, before: Date): Promise<void> {
   const ids = arrayOf(tx.select({ id: webhookSubscriptions.id }).from(webhookSubscriptions));

@@ -7,12 +7,12 @@ import { batchEntries, batchWindows, outbox, outboxSequences } from "../../../db
 import type { Subscription } from "../model.ts";
 
 /**
- * Locks the sequence of a subscription until the commit, so that no other transaction appends entries meanwhile.
+ * Locks the sequence of a subscription until the commit, so that no other transaction appends entries before it.
  * Returns the last number in use, or undefined if the subscription was deleted.
  *
- * It is the first lock that a transaction takes on a subscription. Entries by sequence come next, and the
- * subscription last. Writers of events for the next batch lock the row `for key share`; only the strength `update`
- * waits for them.
+ * A transaction locks the sequence of a subscription first, then entries in the order of their sequence, and the
+ * subscription last. Writers of events for the next batch lock the sequence `for key share`; only a lock of the
+ * strength `update` waits for them.
  */
 export async function lockSequence(
   tx: Tx,
@@ -31,10 +31,10 @@ export async function lockSequence(
 const MAX_TESTS = 1_000;
 
 /**
- * Drops the events that wait for the next batch, and the rest of a dispatch that is in progress. The events were
- * never queued, so nothing records them. Deletes the first thousand; maintenance deletes the others, and no dispatch
- * takes events up to `batch_skipped_through`. The caller holds the sequence with the strength `update`, so that
- * events committed later have higher ids.
+ * Drops the events that wait for the next batch, and those that a batch in progress has not queued yet. They never had
+ * entries, so no skip is stored for them. The first thousand are deleted now; maintenance deletes the others, and no
+ * batch takes events up to `batch_skipped_through`. The caller has locked the sequence with the strength `update`, so
+ * that events that are committed later have higher ids.
  */
 export async function skipBatchEntries(tx: Tx, subscriptionId: string): Promise<void> {
   await tx.delete(batchWindows).where(eq(batchWindows.subscriptionId, subscriptionId));
@@ -52,8 +52,8 @@ export async function skipBatchEntries(tx: Tx, subscriptionId: string): Promise<
 }
 
 /**
- * Deletes the first thousand events that wait for the next batch. The caller makes sure that no dispatch takes these
- * events.
+ * Deletes the first thousand events that wait for the next batch. The caller makes sure that no batch takes any of the
+ * waiting events.
  */
 export async function dropBatchChunk(tx: Tx, subscriptionId: string): Promise<void> {
   const { reviewHistoryId } = batchEntries;

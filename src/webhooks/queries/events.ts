@@ -20,9 +20,10 @@ export function sinceOf(since: Date) {
 
 /**
  * Selects the rounds of an event for a subscription: queued, held for an inactive account, skipped since `since`, or
- * ended by an attempt since then. The views serve look-ups by event; reading one in the order of the sequence would sort all rows of the
- * subscription. The subscription is compared in a form that no index matches. Otherwise the planner might read all
- * rows of the subscription instead of the few rounds of the event.
+ * ended by an attempt since then. The views `queued_entries` and `skipped_entries` are for look-ups by event: a read in
+ * the order of the sequence would sort all rows of the subscription. The subscription is compared in a form that
+ * matches no index. Otherwise, the planner might read all rows of the subscription instead of the few rounds of the
+ * event.
  */
 export function roundsOf(
   subscription: SQL,
@@ -48,8 +49,8 @@ export function roundsOf(
        and a.subscription_id || '' = ${subscription} and a.id >= ${firstAttempt} and a.recorded_at is not null`;
 }
 
-const standing = statement({
-  name: "events.standing",
+const lastRoundsStatement = statement({
+  name: "events.lastRounds",
   // Raw SQL, because the statement reads the last round of each of many events from the union of three sources.
   params: { id: outbox.subscriptionId, eventIds: list(outbox.eventId), ...SINCE },
   columns: {
@@ -90,15 +91,15 @@ const standing = statement({
  * Reads the last round of these events, with their reviews and stores. `since` must precede all attempts and skips of
  * these events, because older rows are not read.
  */
-export function standingOf(db: DbOrTx, id: string, eventIds: readonly string[], since: Date) {
-  return db.run(standing, { id, eventIds, ...sinceOf(since) });
+export function lastRoundsOf(db: DbOrTx, id: string, eventIds: readonly string[], since: Date) {
+  return db.run(lastRoundsStatement, { id, eventIds, ...sinceOf(since) });
 }
 
 /**
  * Reads the last round of an event, queued or settled; undefined if the event was never queued for the subscription.
  */
 export async function deliveryOf(db: DbOrTx, id: string, eventId: string) {
-  const [row] = await standingOf(db, id, [eventId], fromMs(0));
+  const [row] = await lastRoundsOf(db, id, [eventId], fromMs(0));
   return row;
 }
 
@@ -106,7 +107,7 @@ export async function deliveryOf(db: DbOrTx, id: string, eventId: string) {
 const LANE_SCAN_LIMIT = 10_000;
 
 const blockedStatement = statement({
-  name: "messages.lanes",
+  name: "deliveries.lanes",
   // Raw SQL, because the statement joins a bounded number of queued entries to themselves.
   params: {
     id: outbox.subscriptionId,
@@ -155,7 +156,7 @@ const EVENTS_OF_REVIEW = 500;
  */
 const REVIEWS_OF_EXTERNAL_ID = 20;
 
-const ofReviews = statement({
+const ofReviewsStatement = statement({
   name: "events.ofReviews",
   // Raw SQL, because the statement reads the newest events of each review by an index, independent of the number of
   // rows that the planner estimates.
@@ -187,6 +188,6 @@ export async function eventsOfReviews(
   partnerId: number,
   review: { readonly reviewId: number | null; readonly externalId: string | null },
 ): Promise<string[]> {
-  const found = await db.run(ofReviews, { partnerId, ...review });
+  const found = await db.run(ofReviewsStatement, { partnerId, ...review });
   return found.map(({ eventId }) => eventId);
 }

@@ -16,10 +16,13 @@ const MAX_INCIDENTS = 50;
 /** The most failed attempts of each outcome that are counted for an incident. */
 const MAX_COUNTED = 1_000;
 
-const FAILURES = ["failed", "retry"] as const;
+const FAILED_OUTCOMES = ["failed", "retry"] as const;
 
-/** The time at which an incident began. Earlier versions recorded only when it was opened. */
-const begun = sql`coalesce(${incidents.beganAt}, ${incidents.openedAt})`.mapWith(
+/**
+ * The time at which an incident began. Earlier versions stored only the time at which it was opened, which is used for
+ * their incidents.
+ */
+const beginningOfIncident = sql`coalesce(${incidents.beganAt}, ${incidents.openedAt})`.mapWith(
   incidents.openedAt,
 );
 
@@ -32,19 +35,19 @@ async function failingSince(db: DbOrTx, subscriptionId: string): Promise<Date | 
   const [success] = await attemptsWithin(db, { id }, subscriptionId, { outcome: "delivered" })
     .orderBy(desc(id))
     .limit(1);
-  const firsts = FAILURES.map((outcome) =>
+  const firsts = FAILED_OUTCOMES.map((outcome) =>
     attemptsWithin(db, { id, startedAt }, subscriptionId, { outcome, firstId: success?.id })
       .orderBy(asc(id))
       .limit(1),
   );
-  return (await newestFirst(firsts, FAILURES.length)).at(-1)?.startedAt;
+  return (await newestFirst(firsts, FAILED_OUTCOMES.length)).at(-1)?.startedAt;
 }
 
 const ATTEMPTS_PER_ROUND = 4;
 
 /**
- * Finds the beginning of the trouble that a subscription is in, and of the incident that is open for it (contract 6.17).
- * Undefined without any.
+ * Finds the start of the current trouble of a subscription, or the start of its open incident if that is earlier
+ * (contract 6.17); undefined without trouble.
  */
 export async function troubleSince(
   db: DbOrTx,
@@ -53,18 +56,18 @@ export async function troubleSince(
   const { id, consecutiveFailureCount: failures, disabledAt } = one;
   const isByHand = isDisabledByPerson(one.disabledReason);
   const lost = failures > 0 ? await firstOfFailures(db, id, failures) : undefined;
-  // The first event that failed permanently may have had its first failed attempt before the last 2xx, to another
-  // event.
+  // The attempts of the first event that failed permanently are read, because the first of them may be older than the
+  // last 2xx, which was the response to another event.
   const attempts = lost ? await lastAttempts(db, id, lost.eventId) : [];
   const times = [
     lost || isByHand ? await failingSince(db, id) : undefined,
     attempts.findLast(({ outcome }) => outcome !== "delivered")?.startedAt,
     await blockedSince(db, id),
-    // A subscription that a user has disabled is not in an incident because of that.
+    // If a person has disabled the subscription, that is not trouble, so the time of the disabling does not count.
     isByHand ? null : disabledAt,
   ].filter((at) => at != null);
   if (times.length === 0) return undefined;
-  const open = await db.select({ at: begun }).from(incidents).where(isOpen(id));
+  const open = await db.select({ at: beginningOfIncident }).from(incidents).where(isOpen(id));
   return [...times, ...open.map(({ at }) => at)].toSorted((a, b) => a.getTime() - b.getTime())[0];
 }
 
@@ -77,8 +80,8 @@ function lastAttempts(db: DbOrTx, subscription: string, eventId: string) {
 }
 
 /**
- * Records that a subscription was disabled, before it is enabled again. A dispatcher that has not noticed the
- * disabling in the meantime raises its alert from this record (contract 7.17). Disabling by a user raises no alert.
+ * Records that a subscription was disabled, before it is enabled again. A dispatcher that has not noticed the disabling
+ * by then raises its alert from this row (contract 7.17). A disabling by a person raises no alert.
  */
 export async function noteDisabling(tx: Tx, subscription: Subscription): Promise<void> {
   const { id: subscriptionId, partnerId, disabledAt } = subscription;
@@ -111,7 +114,7 @@ export function openAlerts(db: DbOrTx, subscriptionId: string) {
 export function incidentsOf(db: DbOrTx, subscriptionId: string, since: Date) {
   const { id, openedAt, endedAt, endedBy, disabledAt } = incidents;
   return db
-    .select({ id, openedAt, beganAt: begun, endedAt, endedBy, disabledAt })
+    .select({ id, openedAt, beganAt: beginningOfIncident, endedAt, endedBy, disabledAt })
     .from(incidents)
     .where(
       and(eq(incidents.subscriptionId, subscriptionId), or(isNull(endedAt), gte(endedAt, since))),
@@ -127,7 +130,7 @@ const MAX_ATTEMPTS = 1_000;
 export function failuresSince(db: DbOrTx, subscriptionId: string, since: Date) {
   const { id, eventId, startedAt, statusCode, errorCode, tlsReason } = deliveryAttempts;
   const columns = { id, eventId, startedAt, statusCode, errorCode, tlsReason };
-  const walks = FAILURES.map((outcome) =>
+  const walks = FAILED_OUTCOMES.map((outcome) =>
     attemptsWithin(db, columns, subscriptionId, { outcome, firstId: ulidFloor(since) })
       .orderBy(desc(id))
       .limit(MAX_ATTEMPTS),
@@ -167,7 +170,9 @@ const failures = statement({
      group by 1, 2, 3, 4 order by 1, 5 desc`,
 });
 
-/** Counts the failed attempts of each range by cause, the most frequent cause first. `ord` is the index of the range. */
+/**
+ * Counts the failed attempts of each range by cause, the most frequent cause first. `ord` is the index of the range.
+ */
 export function failuresWithin(
   db: DbOrTx,
   id: string,

@@ -13,7 +13,7 @@ import { attemptsWithin } from "./attempts.ts";
 import { roundsOf, SINCE, sinceOf } from "./events.ts";
 
 /** The search for undelivered events in a window of the history. */
-interface Window {
+interface SearchWindow {
   readonly since: Date;
   readonly until: Date;
   /** No event of the window was settled before this instant, so earlier partitions need not be read. */
@@ -32,7 +32,7 @@ export const BATCH_ROWS = 10_000;
 const batchStatement = statement({
   name: "events.piece",
   // Raw SQL, because the statement compares rows, which Drizzle's query builder cannot express, to continue in the
-  // index where the last batch ended.
+  // index after the last row of the previous statement.
   params: {
     id: webhookSubscriptions.id,
     partnerId: webhookSubscriptions.partnerId,
@@ -66,7 +66,7 @@ const batchStatement = statement({
      order by h.recorded_at, h.id`,
 });
 
-const missing = statement({
+const missingStatement = statement({
   name: "events.missing",
   // Raw SQL, because the statement reads all rounds of each of many events.
   params: { id: webhookSubscriptions.id, ids: list(reviewHistory.id), ...SINCE },
@@ -100,7 +100,7 @@ const missing = statement({
  * the history. Each comes with the number, payload mode and batch job of its last round, if it had one.
  */
 export function stillMissing(db: DbOrTx, id: string, ids: readonly number[], settledSince: Date) {
-  return db.run(missing, { id, ids, ...sinceOf(settledSince) });
+  return db.run(missingStatement, { id, ids, ...sinceOf(settledSince) });
 }
 
 /** A position in the history of a partner, which is ordered by time of recording and id. */
@@ -110,14 +110,14 @@ type HistoryCursor = Pick<typeof recoveries.$inferSelect, "throughAt" | "through
  * Finds the oldest events of a window that were neither delivered nor are queued, up to `limit`, and the progress with
  * which the next recovery continues.
  *
- * The window is read in batches, because a partner with many events would exceed the time limit of a statement. An
- * event that the log shows as queued or settled is looked up only if a round of it has failed. The part of the window
- * that earlier recoveries have processed is not read again, except for events that have failed.
+ * The window is read in parts of `BATCH_ROWS` rows, because with many events one statement would exceed its time limit.
+ * An event that the log shows as queued or settled is looked up only if a round of it has failed. The part of the
+ * window that earlier recoveries have processed is not read again, except for events that have failed.
  */
 export async function undelivered(
   db: DbOrTx,
   subscription: Pick<Subscription, "id" | "partnerId">,
-  window: Window,
+  window: SearchWindow,
 ) {
   const { since, until, settledSince, events, limit } = window;
   const { id, partnerId } = subscription;
@@ -128,7 +128,8 @@ export async function undelivered(
   const addMissing = async (ids: readonly number[]) => {
     const rows = ids.length === 0 ? [] : await stillMissing(db, id, ids, settledSince);
     const found = new Set(rows.map((row) => row.reviewHistoryId));
-    // The order of `ids` is that of recording, which the rows of the statement do not have.
+    // The result is filtered from `ids`, because these are in the order of recording and the rows of the statement are
+    // not.
     missed.push(...ids.filter((one) => found.has(one)));
   };
   if (recovered !== null && failed !== undefined) {
@@ -145,20 +146,26 @@ export async function undelivered(
     );
     await addMissing(open.map((one) => one.id));
     const last = found.at(-1);
-    // If the limit cuts this batch, the next call has to read it again.
+    // If not all events of this part fit into the limit, the next recovery must read the part again.
     if (last === undefined || missed.length > limit) break;
     through = { throughAt: last.recordedAt, throughId: last.id };
     if (found.length < BATCH_ROWS) break;
   }
   return {
     ids: missed.slice(0, limit).toSorted((a, b) => a - b),
-    /** All events up to `through…` are queued, as long as the skip watermarks stay as they are. */
+    /**
+     * Every event up to the position `through…` was delivered or is queued, unless it fails later, or `skippedThrough`
+     * or `batchSkippedThrough` changes.
+     */
     progress: { since, events: [...events], ...through, ...skips },
   };
 }
 
-/** Reads the progress of earlier recoveries, if it is valid for this window, and the present skip watermarks. */
-async function recoveredBefore(db: DbOrTx, id: string, { since, events }: Window) {
+/**
+ * Reads the progress of earlier recoveries, if it is valid for this window, and the present `skippedThrough` and
+ * `batchSkippedThrough`.
+ */
+async function recoveredBefore(db: DbOrTx, id: string, { since, events }: SearchWindow) {
   const { skippedThrough } = outboxOffsets;
   const { batchSkippedThrough } = outboxSequences;
   const [row] = await db
@@ -189,7 +196,7 @@ async function failedBefore(
   db: DbOrTx,
   partnerId: number,
   failed: ReadonlySet<string>,
-  { since, until, events, throughAt, throughId }: Window & HistoryCursor,
+  { since, until, events, throughAt, throughId }: SearchWindow & HistoryCursor,
 ): Promise<number[]> {
   const { id, recordedAt, eventId, event } = reviewHistory;
   const eventIds = [...failed];

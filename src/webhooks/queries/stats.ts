@@ -58,8 +58,8 @@ export const COUNTED_ENTRIES = 10_000;
 
 /*
  * Counts of attempts by step, outcome and bin come from two sources: whole buckets (`segments`), and attempts that no
- * bucket has counted yet (`slices`). Both are read in index ranges below an `offset` or a `limit`, which the planner
- * cannot widen.
+ * bucket has counted yet (`slices`). Each part is read by a subquery with `offset` or `limit`. So the planner must read
+ * one index range per part and cannot choose a wider scan.
  */
 
 const COUNT_PARAMS = {
@@ -77,12 +77,12 @@ const COUNT_COLUMNS = {
 };
 
 /** A limit above any number of segments or slices. It keeps the planner from assuming hundreds of them. */
-const PARTS = 16;
+const MAX_PARTS = 16;
 
 /**
- * Selects counts by step, outcome and bin. If a slice has more attempts than `READ_PER_SLICE`, the first ones are a
- * sample, and their counts are scaled up by the span of sequence numbers in the slice: each delivery takes the next
- * number.
+ * Selects counts by step, outcome and bin. If a slice has more attempts than `READ_PER_SLICE`, only the first ones are
+ * read, as a sample. Their counts are multiplied by the ratio of two spans of sequence numbers: that of the whole slice
+ * and that of the sample. The spans are proportional to the attempts, because each delivery takes the next number.
  *
  * The limit of the sample is a subquery, because the planner then walks the index in order instead of sorting the
  * slice.
@@ -95,7 +95,7 @@ function counts(
   const within = sql`subscription_id = ${id} and id >= s.first_id and id < s.end_id and started_at >= s.since`;
   return sql`
     select ${stepOf(sql`f.bucket_at`)} as at, f.outcome, u.bin::int as bin, sum(u.count)::int as count
-      from (select * from ${segments} limit ${PARTS}) g
+      from (select * from ${segments} limit ${MAX_PARTS}) g
      cross join lateral (
              select bucket_at, outcome, bins, counts from attempt_stats
               where subscription_id = ${id} and step_s = g.step_s
@@ -106,7 +106,7 @@ function counts(
     select ${stepOf(sql`a.started_at`)}, a.outcome, ${BIN},
            round(sum(case when a.read < ${READ_PER_SLICE} then 1
                           else greatest(1, (l.sequence - a.first + 1)::float8 / (a.last - a.first + 1)) end))::int
-      from (select * from ${slices} limit ${PARTS}) s
+      from (select * from ${slices} limit ${MAX_PARTS}) s
      cross join lateral (
              select sequence from delivery_attempts where ${within} order by id desc limit 1) l
      cross join lateral (
@@ -117,7 +117,7 @@ function counts(
      group by 1, 2, 3`;
 }
 
-const counting = statement({
+const countsStatement = statement({
   name: "stats.counts",
   // Raw SQL, because the statement groups by a computed step and bin, over ranges that are one parameter.
   params: COUNT_PARAMS,
@@ -129,13 +129,13 @@ const counting = statement({
  * Derives the segments and slices that contain the counts of a range, if buckets are complete up to `counted`. A part
  * of the range before the origin of its steps is counted in one step; no segment crosses the origin.
  */
-export function whereCounted(id: string, range: Range, counted: Date, now: Date) {
+export function countRange(id: string, range: Range, counted: Date, now: Date) {
   const { stepMs, origin } = range;
   const parts = [
     ...segmentsOf({ ...range, until: origin }, counted),
     ...segmentsOf({ ...range, since: origin }, counted),
   ];
-  // Parts without buckets are the last ones, one after the other.
+  // The parts without buckets are adjacent and the last ones, so they are divided into slices together.
   const open = parts.filter(({ levelMs }) => levelMs === null);
   const [first, last] = [open[0], open.at(-1)];
   const rest = first && last ? slicesOf({ since: first.since, until: last.until }, now) : [];
@@ -154,8 +154,8 @@ export function whereCounted(id: string, range: Range, counted: Date, now: Date)
   };
 }
 
-export function countsOf(db: DbOrTx, where: ReturnType<typeof whereCounted>) {
-  return db.run(counting, where);
+export function readCounts(db: DbOrTx, where: ReturnType<typeof countRange>) {
+  return db.run(countsStatement, where);
 }
 
 /** Reads the instant up to which attempts are counted into buckets. */
@@ -164,7 +164,7 @@ export async function countedUntil(db: DbOrTx): Promise<Date | undefined> {
   return row?.until;
 }
 
-const events = statement({
+const eventsStatement = statement({
   name: "stats.events",
   // Raw SQL, because the statement reads the first attempts of each of many steps by one index probe per step.
   params: {
@@ -193,10 +193,10 @@ const events = statement({
 export function eventCounts(db: DbOrTx, id: string, range: Range, now: Date) {
   const { steps, limit } = eventSlices(range, now);
   const slices = steps.map((step) => ({ ...step, ...idsWithin(step) }));
-  return db.run(events, { id, slices, limit });
+  return db.run(eventsStatement, { id, slices, limit });
 }
 
-/** Reads the highest recorded backlog of each step. */
+/** Reads the largest backlog, in deliveries, of each interval (`stepMs`). */
 export function backlogs(db: DbOrTx, id: string, { since, until, stepMs, origin }: Range) {
   const { subscriptionId, bucketAt, entries } = backlogStats;
   const at = binned(sql`${stepMs}`, sql`${bucketAt}`, sql`${origin}`);
@@ -211,7 +211,7 @@ export function backlogs(db: DbOrTx, id: string, { since, until, stepMs, origin 
 // if the statement repeats its condition.
 
 /** The first entry of the subscription `s` that waits for a retry, with the start of its first attempt. */
-const BLOCKING = sql`
+const BLOCKING_ENTRY = sql`
              select o.event_id, a.started_at, o.attempt - 1 as attempts
                from (select event_id, round, attempt from outbox
                       where subscription_id = s.id and shard = s.shard and state = 'waiting' and not is_test
@@ -224,7 +224,7 @@ const BLOCKING = sql`
                          and subscription_id || '' = s.id and round = o.round
                        order by id limit 1) a on true`;
 
-const health = statement({
+const healthStatement = statement({
   name: "stats.health",
   // Raw SQL, because the statement reads all figures at one moment, each from a bounded part of an index, independent
   // of the estimates of the planner.
@@ -258,7 +258,7 @@ const health = statement({
            ${asTable(counts(where, (at) => sql`greatest(${binned(where.stepMs, at, where.origin)}, ${where.origin}::timestamptz - interval '1 second')`))} as counts
       from webhook_subscriptions s
       left join lateral (${firstQueued()}) first on true
-      left join lateral (${BLOCKING}) head on true
+      left join lateral (${BLOCKING_ENTRY}) head on true
       left join lateral (
              select started_at, duration_ms from delivery_attempts
               where subscription_id = s.id and outcome = 'delivered'
@@ -271,8 +271,8 @@ const health = statement({
  * retry, the last 2xx, the number of expired entries, and the counts of attempts by step. All attempts before the
  * origin of the steps are counted in one step.
  */
-export async function healthOf(db: DbOrTx, given: ValuesOf<typeof health.params>) {
-  return onlyRow(await db.run(health, given));
+export async function healthOf(db: DbOrTx, given: ValuesOf<typeof healthStatement.params>) {
+  return onlyRow(await db.run(healthStatement, given));
 }
 
 /** Reads the start of the first attempt of the first event that waits for a retry. */
@@ -282,7 +282,7 @@ export async function blockedSince(db: DbOrTx, id: string): Promise<Date | null 
   const [row] = await db
     .select({ at })
     .from(s)
-    .crossJoinLateral(sql`(${BLOCKING}) head`)
+    .crossJoinLateral(sql`(${BLOCKING_ENTRY}) head`)
     .where(eq(s.id, id));
   return row?.at;
 }

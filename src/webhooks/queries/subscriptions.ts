@@ -19,27 +19,27 @@ export const SHOWN = shown;
 
 const isNotDeleted: SQL = ne(webhookSubscriptions.state, "deleted");
 
-const { id: ulid, partnerId: tenant } = shown;
+const { id: idColumn, partnerId: partnerColumn } = shown;
 
 /** Selects the subscriptions of a partner that are not deleted and meet the condition. */
 function selectOf(db: DbOrTx, partnerId: number, condition?: SQL) {
   return db
     .select(SHOWN)
     .from(webhookSubscriptions)
-    .where(and(eq(tenant, partnerId), isNotDeleted, condition));
+    .where(and(eq(partnerColumn, partnerId), isNotDeleted, condition));
 }
 
 /** Lists subscriptions, the newest first: their ids are ULIDs. */
 export function listSubscriptions(db: DbOrTx, partnerId: number, { after, limit }: Page) {
-  const isAfter = after === undefined ? undefined : lt(ulid, after);
+  const isAfter = after === undefined ? undefined : lt(idColumn, after);
   return selectOf(db, partnerId, isAfter)
-    .orderBy(desc(ulid))
+    .orderBy(desc(idColumn))
     .limit(limit + 1);
 }
 
 /** Reads all subscriptions of a partner, the oldest first; there is at most one for each slot (contract 6.2). */
 export function subscriptionsOfPartner(db: DbOrTx, partnerId: number) {
-  return selectOf(db, partnerId).orderBy(asc(ulid));
+  return selectOf(db, partnerId).orderBy(asc(idColumn));
 }
 
 /** Returns the id of a partner, which need not be active; undefined if there is none with this id. */
@@ -52,7 +52,7 @@ export async function findPartner(db: DbOrTx, wanted: number): Promise<number | 
   return row?.id;
 }
 
-/** Returns whether a partner is active, and keeps its state until the commit. */
+/** Returns whether a partner is active, and locks its row, so that the state cannot change before the commit. */
 export async function isActivePartner(tx: Tx, partnerId: number): Promise<boolean> {
   const [row] = await tx
     .select({ isActive: companies.isActive })
@@ -64,7 +64,7 @@ export async function isActivePartner(tx: Tx, partnerId: number): Promise<boolea
 
 /** Reads a subscription of the partner that is not deleted. */
 export async function subscriptionById(db: DbOrTx, partnerId: number, id: string) {
-  const [row] = await selectOf(db, partnerId, eq(ulid, id));
+  const [row] = await selectOf(db, partnerId, eq(idColumn, id));
   return row;
 }
 
@@ -77,8 +77,8 @@ export async function insertSubscription(tx: Tx, one: Subscription, sealed: stri
 }
 
 /**
- * Deletes the sequence of a subscription, after which no entries can be appended. Waits for transactions that append
- * now. Returns the last number in use, or undefined if the sequence was already deleted.
+ * Deletes the sequence of a subscription, after which no entries can be appended. Waits for transactions that are
+ * appending entries. Returns the last number in use, or undefined if the sequence was already deleted.
  */
 export async function deleteSequence(tx: Tx, subscriptionId: string): Promise<number | undefined> {
   const [row] = await tx
@@ -96,18 +96,18 @@ export async function changeSubscription(
   id: string,
   values: Partial<typeof webhookSubscriptions.$inferInsert>,
 ): Promise<void> {
-  await tx.update(webhookSubscriptions).set(values).where(eq(ulid, id));
+  await tx.update(webhookSubscriptions).set(values).where(eq(idColumn, id));
 }
 
 /** Locks a subscription until the commit, and reads it. */
 export async function lockSubscription(tx: Tx, partnerId: number, id: string) {
-  const [row] = await selectOf(tx, partnerId, eq(ulid, id)).for("no key update");
+  const [row] = await selectOf(tx, partnerId, eq(idColumn, id)).for("no key update");
   return row;
 }
 
 /**
- * Reads the sealed secret of a subscription. The caller uses it in the same transaction, so that it cannot be
- * replaced meanwhile.
+ * Reads the sealed secret of a subscription that is not deleted. A caller that replaces the secret has called
+ * `lockSubscription` first.
  */
 export async function sealedSecretOf(tx: Tx, id: string): Promise<string | undefined> {
   const [row] = await tx

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 
-import { liveBearers } from "../../../db/bearers.ts";
+import { liveBearers } from "../../auth/access/queries.ts";
 import type { DbOrTx } from "../../../db/client.ts";
 import {
   onlyRow,
@@ -26,9 +26,9 @@ import { SHOWN } from "./subscriptions.ts";
  */
 const ATTEMPTS_PER_POLL = sql.raw("100");
 
-const ATTEMPT = { subscriptionId: deliveryAttempts.subscriptionId, ...SUMMARY };
+const ATTEMPT_COLUMNS = { subscriptionId: deliveryAttempts.subscriptionId, ...SUMMARY };
 
-const polling = statement({
+const pollStatement = statement({
   name: "webhooks.watch",
   // Raw SQL, because the statement reads four results in one round trip: each process polls with it every 1.3 s.
   params: {
@@ -42,7 +42,7 @@ const polling = statement({
   columns: {
     countedUntil: nullable(statsProgress.countedUntil),
     subscriptions: table(SHOWN),
-    attempts: table(ATTEMPT),
+    attempts: table(ATTEMPT_COLUMNS),
     bearers: table({ jti: tokens.jti, state: value("text") }),
   },
   text: ({ ids, firstId, jtis, now, ...limits }) => {
@@ -54,7 +54,7 @@ const polling = statement({
                join webhook_subscriptions on webhook_subscriptions.id = given.id and state <> 'deleted'`)} as subscriptions,
            ${asTable(sql`
              select a.* from ${given} cross join lateral (
-                    select ${selected(ATTEMPT)} from delivery_attempts
+                    select ${selected(ATTEMPT_COLUMNS)} from delivery_attempts
                      where subscription_id = given.id and delivery_attempts.id >= (select ${firstId}::text)
                      order by delivery_attempts.id desc limit ${ATTEMPTS_PER_POLL}) a`)} as attempts,
            ${asTable(sql`
@@ -64,9 +64,11 @@ const polling = statement({
   },
 });
 
-/** Reads all rows that the live streams of a process need: subscriptions, their attempts from `firstId` on, and tokens. */
-export async function lookAt(db: DbOrTx, given: ValuesOf<typeof polling.params>) {
-  const row = onlyRow(await db.run(polling, given));
+/**
+ * Reads all rows that the live streams of a process need: subscriptions, their attempts from `firstId` on, and tokens.
+ */
+export async function pollStreams(db: DbOrTx, given: ValuesOf<typeof pollStatement.params>) {
+  const row = onlyRow(await db.run(pollStatement, given));
   return {
     countedUntil: row.countedUntil,
     /** Subscriptions that are not deleted, by id. */
@@ -80,4 +82,4 @@ export async function lookAt(db: DbOrTx, given: ValuesOf<typeof polling.params>)
   };
 }
 
-export type Look = Awaited<ReturnType<typeof lookAt>>;
+export type PolledRows = Awaited<ReturnType<typeof pollStreams>>;

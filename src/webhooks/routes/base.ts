@@ -1,11 +1,20 @@
 import { Elysia } from "elysia";
 
-import { recordTenantRead } from "../../auth/actions/tenant-reads.ts";
-import { hiddenFromOperators, partnerAdmin, superAdmin, withStepUp } from "../../auth/guard.ts";
-import { opensAllWebhooks, opensSubscription, opensWebhooks } from "../../auth/portal-pages.ts";
+import { recordTenantRead } from "../../auth/access/tenant-reads.ts";
+import {
+  hiddenFromOperators,
+  partnerAdmin,
+  superAdmin,
+  withStepUp,
+} from "../../auth/access/guard.ts";
+import {
+  opensAllWebhooks,
+  opensSubscription,
+  opensWebhooks,
+} from "../../auth/access/portal-pages.ts";
 import { type Access, type Authenticator, BASE_PATH } from "../../http/access.ts";
 import type { Checks } from "../../http/checks.ts";
-import { findRow } from "../../http/list.ts";
+import { findRow, isUlid } from "../../http/ids.ts";
 import { loads } from "../../http/request-state.ts";
 import type { EventStreams } from "../../http/event-stream.ts";
 import { type Caller, type Principal, tenantOf } from "../../http/principal.ts";
@@ -13,7 +22,7 @@ import type { Config } from "../../lib/config.ts";
 import type { Lookup } from "../../lib/name-resolver.ts";
 import { Problem } from "../../lib/problem.ts";
 import { type WebhookDeps } from "../actions/deps.ts";
-import { findSubscription } from "../actions/subscriptions.ts";
+import type { Subscription } from "../model.ts";
 import * as queries from "../queries/subscriptions.ts";
 
 export interface WebhookRouteDeps extends WebhookDeps {
@@ -26,17 +35,17 @@ export interface WebhookRouteDeps extends WebhookDeps {
 }
 
 export const writing = partnerAdmin("webhooks:write", opensWebhooks);
-/** Access rule for the routes that answer the signing secret of an existing subscription. */
+/** Access rule for the routes whose response contains the signing secret of an existing subscription. */
 export const revealing = withStepUp(hiddenFromOperators(writing));
 /**
- * Access rule for creating a subscription, which answers its secret. The session of a portal link to one subscription may
- * not create others.
+ * Access rule for creating a subscription. It demands a step-up and refuses operators, because the response contains
+ * the secret. The session of a portal link to one subscription may not create others.
  */
 export const creating = withStepUp(
   hiddenFromOperators(partnerAdmin("webhooks:write", opensAllWebhooks)),
 );
 
-type Params = Readonly<Record<string, string>>;
+type PathParams = Readonly<Record<string, string>>;
 
 /**
  * The audience of routes that read: partners, for their own subscriptions, or operators, for those of the partner in
@@ -51,11 +60,11 @@ export interface Audience<List extends string, One extends string> {
   readonly id: string;
   readonly tag: string;
   readonly access: Access;
-  readonly tenant: (deps: WebhookRouteDeps, caller: Caller, params: Params) => Promise<number>;
-  readonly describe: (detail: Detail) => Detail;
+  readonly tenant: (deps: WebhookRouteDeps, caller: Caller, params: PathParams) => Promise<number>;
+  readonly describe: (detail: RouteDetail) => RouteDetail;
 }
 
-interface Detail {
+interface RouteDetail {
   readonly operationId: string;
   readonly summary: string;
   readonly description: string;
@@ -106,8 +115,8 @@ export function listBase<const L extends string, const O extends string>(
 }
 
 /**
- * Makes an Elysia instance at the path of one subscription. The macro `subscription: true` finds it within the
- * partner.
+ * Makes an Elysia instance at the path of one subscription. The macro `subscription: true` finds the subscription among
+ * those of the partner.
  */
 export function readingBase<const L extends string, const O extends string>(
   deps: WebhookRouteDeps,
@@ -127,28 +136,31 @@ export async function readableSubscription<L extends string, O extends string>(
   deps: WebhookRouteDeps,
   { tenant, id }: Audience<L, O>,
   caller: Caller,
-  params: Params,
+  params: PathParams,
 ) {
   return findOpened(deps, caller.principal, await tenant(deps, caller, params), params[id]);
 }
 
 /**
- * Finds a subscription of a partner. For the session of a portal link, a subscription that the link does not open
- * does not exist.
+ * Finds a subscription of a partner. Malformed ids, and the ids of unknown, foreign and deleted subscriptions, get the
+ * same 404 (contract 2.6 and 3.5). For the session of a portal link, a subscription that the link does not open does
+ * not exist.
  */
 async function findOpened(
   deps: WebhookRouteDeps,
   { pages }: Principal,
   partnerId: number,
   id = "",
-): ReturnType<typeof findSubscription> {
-  if (!opensSubscription(pages, id)) throw new Problem("not_found");
-  return findSubscription(deps, partnerId, id);
+): Promise<Subscription> {
+  const isOpened = opensSubscription(pages, id) && isUlid(id);
+  const found = isOpened ? await queries.subscriptionById(deps.db, partnerId, id) : undefined;
+  if (found === undefined) throw new Problem("not_found");
+  return found;
 }
 
 /**
- * Makes an Elysia instance at `/partner/webhooks`. The macro `subscription: true` finds `:id` within the caller's
- * partner.
+ * Makes an Elysia instance at `/partner/webhooks`. The macro `subscription: true` finds the subscription `:id` among
+ * those of the caller's partner.
  */
 export function webhookRoutesBase(deps: WebhookRouteDeps) {
   return new Elysia({ prefix: `${BASE_PATH}/partner/webhooks`, tags: ["Webhooks"] })

@@ -2,13 +2,14 @@ import { Type } from "@sinclair/typebox";
 
 import { NO_FIELDS } from "../../http/fields.ts";
 import { loads } from "../../http/request-state.ts";
-import { foundOf, isUlid, listSchema, lookOf, pageOf, pageQuery } from "../../http/list.ts";
+import { searchPageAnswer, listSchema, pageAnswer, pageOf, pageQuery } from "../../http/list.ts";
+import { isUlid } from "../../http/ids.ts";
 import { errorResponse } from "../../http/errors.ts";
 import type { RuleInput } from "../../http/rules.ts";
 import { shown, shownAs } from "../../http/shown.ts";
 import { parseInstant } from "../../lib/clock.ts";
 import { orNotFound, type WebhookDeps } from "../actions/deps.ts";
-import { listMessages } from "../actions/messages.ts";
+import type { ListDeliveries } from "../actions/list-deliveries.ts";
 import {
   countRecoverable,
   findEvent,
@@ -29,7 +30,11 @@ import {
   RedeliverAnswer,
   RedeliverBody,
 } from "../delivery-model.ts";
-import { messageFilters, MessageObject, readMessageCursor } from "../message-model.ts";
+import {
+  deliveryFilters,
+  ListedDeliveryObject,
+  readDeliveryCursor,
+} from "../delivery-list-model.ts";
 import type { Subscription } from "../model.ts";
 import { attemptsOf, attemptsOfEvent } from "../queries/attempts.ts";
 import { deliveryOf } from "../queries/events.ts";
@@ -73,7 +78,7 @@ export function deliveryReadRoutes<const L extends string, const O extends strin
           until: parseInstant(query.until),
         };
         const found = await attemptsOf(deps.db, subscription.id, filter, page);
-        return foundOf(found, page, {
+        return searchPageAnswer(found, page, {
           key: (one) => one.id,
           show: shownAs(AttemptObject),
         });
@@ -97,7 +102,8 @@ export function deliveryReadRoutes<const L extends string, const O extends strin
       detail: describe({
         operationId: "getDelivery",
         summary: "Get one delivery with its attempts",
-        description: "Exact body and headers of each attempt, and the beginning of the response.",
+        description:
+          "Shows the exact body and headers of each attempt and the beginning of the response.",
       }),
     });
 }
@@ -129,7 +135,7 @@ export function redeliveryRoutes(deps: WebhookRouteDeps) {
           operationId: "redeliver",
           summary: "Deliver an event again",
           description:
-            "Queues it behind everything else, under the same `X-SVC-Delivery`, as a new round of up to four attempts.",
+            "Adds the event to the end of the queue, with the same `X-SVC-Delivery`, as a new round of up to four attempts.",
         },
       },
     )
@@ -149,7 +155,7 @@ export function redeliveryRoutes(deps: WebhookRouteDeps) {
           operationId: "redeliverEvents",
           summary: "Deliver several events again",
           description:
-            "In the order of `event_ids`, each as a new round. Events that are unknown or queued already are left out.",
+            "In the order of `event_ids`, each as a new round. Events that are unknown or already queued are ignored.",
         },
       },
     )
@@ -176,15 +182,18 @@ export function redeliveryRoutes(deps: WebhookRouteDeps) {
         },
         detail: {
           operationId: "recover",
-          summary: "Queue the undelivered events of a window again",
+          summary: "Queue the undelivered events of a period again",
           description:
-            "Every matching event that was recorded from `since` to `until` (now), was not delivered and is not queued, in order; at most 10,000 a call: call again until it answers 0. With `dry_run` it answers 200 with the number that it would queue.",
+            "Queues all events that were recorded from `since` to `until` (default: now) and are neither delivered nor queued, in order. A call queues at most 10,000 events; repeat it until it returns 0. With `dry_run` it returns 200 and the number of events that it would queue.",
         },
       },
     );
 }
 
-/** The most attempts that a delivery contains, the newest ones; fewer if they are large. The list of attempts has all. */
+/**
+ * The most attempts in the response for one delivery: the newest ones, and fewer if they are large. The list of
+ * attempts contains all.
+ */
 const ATTEMPTS_SHOWN = 100;
 
 /**
@@ -206,11 +215,11 @@ async function showEvent(
   };
 }
 
-const isMessageCursor = (key: string): boolean => readMessageCursor(key) !== undefined;
+const isDeliveryCursor = (key: string): boolean => readDeliveryCursor(key) !== undefined;
 
-/** Serves the list of messages, one per event, to partners and operators (contract 6.19 and 10.3). */
-export function messageReadRoutes<const L extends string, const O extends string>(
-  deps: WebhookRouteDeps,
+/** Serves the list of deliveries, one per event, to partners and operators (contract 6.19 and 10.3). */
+export function deliveryListRoutes<const L extends string, const O extends string>(
+  deps: WebhookRouteDeps & { readonly listDeliveries: ListDeliveries },
   audience: Audience<L, O>,
 ) {
   const { access, describe } = audience;
@@ -229,19 +238,19 @@ export function messageReadRoutes<const L extends string, const O extends string
         since: parseInstant(query.since),
         until: parseInstant(query.until),
       };
-      const { rows, next } = await listMessages(deps, subscription, filter, pageOf(query));
-      return lookOf(rows.map(shownAs(MessageObject)), next);
+      const { rows, next } = await deps.listDeliveries(subscription, filter, pageOf(query));
+      return pageAnswer(rows.map(shownAs(ListedDeliveryObject)), next);
     },
     {
       access,
       subscription: true,
-      query: Type.Object({ ...pageQuery(isMessageCursor), ...messageFilters }),
-      response: { 200: listSchema(MessageObject) },
+      query: Type.Object({ ...pageQuery(isDeliveryCursor), ...deliveryFilters }),
+      response: { 200: listSchema(ListedDeliveryObject) },
       detail: describe({
         operationId: "listMessages",
-        summary: "List events with their attempts",
+        summary: "List deliveries with their attempts",
         description:
-          "One row per event, the newest attempt that fits first. A page may have fewer rows than its limit and still a `next_cursor`, because one call reads a limited number of attempts. `q` finds text of the error code, or of the beginning of the answer.",
+          "One row per event, ordered by the newest matching attempt, newest first. A page may have fewer rows than its limit and still a `next_cursor`, because one call reads a limited number of attempts. `q` searches the error code and the beginning of the response.",
       }),
     },
   );

@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 
-import { inPerson, withStepUp } from "../../auth/guard.ts";
+import { inPerson, withStepUp } from "../../auth/access/guard.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
 import { errorResponse } from "../../http/errors.ts";
 import { TEST_EVENT } from "../../outbox/event.ts";
@@ -33,7 +33,7 @@ import {
   type WebhookRouteDeps,
 } from "./base.ts";
 
-/** Serves the signing secret: rotation, end of a grace period, display (contract 6.11). */
+/** Serves the routes that rotate and show the signing secret and end the grace period of a rotation (contract 6.11). */
 export function secretRoutes(deps: WebhookRouteDeps) {
   return webhookRoutesBase(deps)
     .post(
@@ -52,16 +52,15 @@ export function secretRoutes(deps: WebhookRouteDeps) {
         };
       },
       {
-        access: revealing,
+        access: { ...revealing, mayBeEmpty: true },
         subscription: true,
         body: RotateBody,
-        emptyBody: true,
         response: { 200: SubscriptionWithSecret },
         detail: {
           operationId: "rotateSecret",
           summary: "Rotate the signing secret",
           description:
-            "Every attempt from now on is signed with the new secret. A session of an operator's portal link is refused. With a grace period deliveries also carry `X-SVC-Signature-Previous`, made with the secret until now.",
+            "All following attempts are signed with the new secret. Sessions of an operator's portal link are rejected. During a grace period, deliveries also carry `X-SVC-Signature-Previous`, which is computed with the previous secret.",
         },
       },
     )
@@ -95,13 +94,13 @@ export function secretRoutes(deps: WebhookRouteDeps) {
           operationId: "showSecret",
           summary: "Show the current secret",
           description:
-            "Each request is audited. A session of an operator's portal link is refused.",
+            "Each request is recorded in the audit log. Sessions of an operator's portal link are rejected.",
         },
       },
     );
 }
 
-/** Serves test events (contract 6.12). */
+/** Serves the route that queues a test event (contract 6.12). */
 export function testRoutes(deps: WebhookRouteDeps) {
   return webhookRoutesBase(deps).post(
     "/:id/test",
@@ -110,22 +109,21 @@ export function testRoutes(deps: WebhookRouteDeps) {
       return status(202, { event_id: eventId });
     },
     {
-      access: writing,
+      access: { ...writing, mayBeEmpty: true },
       subscription: true,
       body: TestBody,
-      emptyBody: true,
       response: { 202: QueuedEventAnswer, 409: errorResponse("subscription_disabled") },
       detail: {
         operationId: "sendTest",
         summary: "Send a test event",
         description:
-          "Queues `event` with sample values, or a `webhook.test` if it is absent: signed, retried and recorded like any, in a lane of its own, and marked by `X-SVC-Test: 1`.",
+          "Queues `event` with sample values, or a `webhook.test` if `event` is absent. The test is signed, retried and recorded like other events, is sent independently of them, and has the header `X-SVC-Test: 1`.",
       },
     },
   );
 }
 
-/** Serves enabling and disabling (contract 6.16). */
+/** Serves the routes that enable and disable a subscription (contract 6.16). */
 export function stateRoutes(deps: WebhookRouteDeps) {
   return webhookRoutesBase(deps)
     .post(
@@ -148,10 +146,9 @@ export function stateRoutes(deps: WebhookRouteDeps) {
         };
       },
       {
-        access: writing,
+        access: { ...writing, mayBeEmpty: true },
         subscription: true,
         body: EnableBody,
-        emptyBody: true,
         response: {
           200: EnabledSubscription,
           409: errorResponse("disabled_by_operator", "company_inactive"),
@@ -160,7 +157,7 @@ export function stateRoutes(deps: WebhookRouteDeps) {
           operationId: "enableSubscription",
           summary: "Enable a disabled subscription",
           description:
-            "Sets the counter of failures to 0. Events that were held are delivered in order, or skipped if `held` says so. With `test` the answer to a test event decides: a 2xx enables the subscription, anything else leaves it disabled.",
+            "Resets the count of failures to 0. Held events are delivered in order, or skipped, as `held` says. With `test`, a test event is sent first: a 2xx response enables the subscription, any other result leaves it disabled.",
         },
       },
     )
@@ -185,9 +182,9 @@ export function stateRoutes(deps: WebhookRouteDeps) {
     );
 }
 
-const operating = withStepUp(inPerson(OPERATORS.access));
+const operatorChanging = withStepUp(inPerson(OPERATORS.access));
 
-/** Serves operators who disable, enable or delete a subscription of a partner (contract 10.3). */
+/** Serves the routes with which operators disable, enable or delete a subscription of a partner (contract 10.3). */
 export function operatorStateRoutes(deps: WebhookRouteDeps) {
   return readingBase(deps, OPERATORS)
     .post(
@@ -198,7 +195,7 @@ export function operatorStateRoutes(deps: WebhookRouteDeps) {
         return showSubscription(await disableSubscription(deps, caller, subscription, by));
       },
       {
-        access: operating,
+        access: operatorChanging,
         subscription: true,
         body: OperatorDisableBody,
         response: { 200: SubscriptionObject },
@@ -206,7 +203,7 @@ export function operatorStateRoutes(deps: WebhookRouteDeps) {
           operationId: "disableSubscriptionOfPartner",
           summary: "Disable a subscription of a partner",
           description:
-            "The partner sees `reason` as `disabled_note`, and cannot enable it. Events are held meanwhile.",
+            "The partner sees `reason` as `disabled_note` and cannot enable the subscription. Its events are held.",
         },
       },
     )
@@ -219,16 +216,15 @@ export function operatorStateRoutes(deps: WebhookRouteDeps) {
         return showSubscription(enabled.subscription);
       },
       {
-        access: operating,
+        access: { ...operatorChanging, mayBeEmpty: true },
         subscription: true,
         body: OperatorEnableBody,
-        emptyBody: true,
         response: { 200: SubscriptionObject, 409: errorResponse("company_inactive") },
         detail: {
           operationId: "enableSubscriptionOfPartner",
           summary: "Enable a subscription of a partner",
           description:
-            "Whatever disabled it. Events that were held are delivered in order, or skipped if `held` says so.",
+            "Regardless of the reason why it was disabled. Held events are delivered in order, or skipped, as `held` says.",
         },
       },
     )
@@ -239,14 +235,14 @@ export function operatorStateRoutes(deps: WebhookRouteDeps) {
         return status(204, undefined);
       },
       {
-        access: operating,
+        access: operatorChanging,
         subscription: true,
         query: OperatorDeleteQuery,
         response: { 204: Type.Void() },
         detail: {
           operationId: "deleteSubscriptionOfPartner",
           summary: "Delete a subscription of a partner",
-          description: "`reason` is in the audit log. Queued events are skipped.",
+          description: "`reason` is recorded in the audit log. Queued events are skipped.",
         },
       },
     );

@@ -31,8 +31,8 @@ export function statsRoutes<const L extends string, const O extends string>(
         response: { 200: model.HealthObject },
         detail: describe({
           operationId: "getHealth",
-          summary: "Show how deliveries are doing",
-          description: "Present figures, and figures of the last 24 hours.",
+          summary: "Show the health of a subscription",
+          description: "Shows current figures and figures of the last 24 hours.",
         }),
       },
     )
@@ -45,8 +45,8 @@ export function statsRoutes<const L extends string, const O extends string>(
         response: { 200: IncidentObject },
         detail: describe({
           operationId: "getIncident",
-          summary: "Show the present incident: its beginning, causes and alerts",
-          description: "Without an incident `since` is null.",
+          summary: "Show the current incident: its start, causes and alerts",
+          description: "`since` is null without an incident.",
         }),
       },
     )
@@ -61,7 +61,8 @@ export function statsRoutes<const L extends string, const O extends string>(
         detail: describe({
           operationId: "listIncidents",
           summary: "List past incidents",
-          description: "The newest 50 incidents of the retention time, without the present one.",
+          description:
+            "The newest 50 incidents within the retention time, without the current one.",
         }),
       },
     )
@@ -81,9 +82,9 @@ export function statsRoutes<const L extends string, const O extends string>(
         response: { 200: model.StatsObject },
         detail: describe({
           operationId: "getStats",
-          summary: "Show deliveries over time",
+          summary: "Show statistics of deliveries over time",
           description:
-            "One point per step, the range extended to whole steps; a day in hours by default.",
+            "Returns one point per step and extends the range to whole steps. Default: the last day in steps of an hour.",
         }),
       },
     );
@@ -120,7 +121,7 @@ export function streamRoutes<const L extends string, const O extends string>(
         operationId: "followDeliveries",
         summary: "Follow deliveries live",
         description:
-          "Server-sent events: `subscription` when it changes, `attempt` for each attempt from now on (the newest 100 of a poll every 1.3 s), `health` every five seconds. Five streams per user. It ends with the token. With `include=body` every attempt comes, with the exact headers and body that were sent; with the header `Last-Event-ID` every one since that attempt, some of the 30 s before it again.",
+          "Server-sent events: `subscription` when the subscription changes, `attempt` for each new attempt (at most the newest 100 of a poll every 1.3 s), `health` every five seconds. At most five streams per user. The stream ends when the token is no longer valid. With `include=body`, every attempt is sent, with its exact headers and body. With the header `Last-Event-ID`, the stream begins with all attempts since that attempt, and may repeat attempts of the 30 s before it.",
       }),
     },
   );
@@ -129,8 +130,8 @@ export function streamRoutes<const L extends string, const O extends string>(
 const EventId = ulidText();
 
 /**
- * Reads the attempt after which a client resumes. Throws a 422 for another kind of id, because it has no defined
- * position.
+ * Returns the id of the attempt after which the client resumes the stream. Throws a 422 for text that is not a ULID,
+ * because it has no position in the stream.
  */
 function lastEventId({ headers }: RequestContext): string | undefined {
   const given = headers.get("last-event-id") ?? "";
@@ -140,8 +141,8 @@ function lastEventId({ headers }: RequestContext): string | undefined {
 }
 
 /**
- * Repeats the access checks while a stream is open, because the token may be revoked, the user moved or the role
- * taken away meanwhile.
+ * Repeats the access checks while a stream is open, because since its start the token may have been revoked, the user
+ * moved to another partner, or the role taken away.
  */
 async function stillMayRead(
   { authenticator }: Pick<WebhookRouteDeps, "authenticator">,

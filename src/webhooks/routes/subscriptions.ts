@@ -1,13 +1,15 @@
 import { join } from "../../http/join.ts";
 import { Type } from "@sinclair/typebox";
 
-import { withStepUpOfReceivers } from "../../auth/guard.ts";
-import { opensSubscription } from "../../auth/portal-pages.ts";
+import { withStepUpOfReceivers } from "../../auth/access/guard.ts";
+import { opensSubscription } from "../../auth/access/portal-pages.ts";
 import { checkedByHandler, examine } from "../../http/fields.ts";
-import { isUlid, listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
+import { listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
+import { isUlid } from "../../http/ids.ts";
 import type { Principal } from "../../http/principal.ts";
 import { errorResponse } from "../../http/errors.ts";
 import { checkNewWebhookUrl, type EgressPolicy } from "../../lib/egress.ts";
+import { type Fields, fieldsOf } from "../../lib/fields.ts";
 import type { Lookup } from "../../lib/name-resolver.ts";
 import { type FieldErrors, invalid } from "../../lib/problem.ts";
 import { SUBSCRIBABLE_EVENTS, TEST_EVENT } from "../../outbox/event.ts";
@@ -51,8 +53,6 @@ export interface UrlRules {
   readonly partnerId?: number | null;
 }
 
-type RawBody = Readonly<Record<string, unknown>>;
-
 // The handlers check both bodies, by `readNewSubscription` and `readUpdate`, to report schema and rule errors in one
 // 422.
 const newSubscriptionBody = checkedByHandler(NewSubscriptionBody);
@@ -68,7 +68,7 @@ export async function readNewSubscription(
 ): Promise<SubscriptionSettings> {
   const shape = examine(NewSubscriptionBody, withTrimmedLabel(body));
   const fieldErrors: FieldErrors = "fieldErrors" in shape ? { ...shape.fieldErrors } : {};
-  const given: RawBody = Object(body);
+  const given = fieldsOf(body);
   Object.assign(fieldErrors, filterError(given));
   const interval = intervalError(given);
   if (interval !== undefined) fieldErrors["batch_interval_hours"] ??= [interval];
@@ -79,8 +79,8 @@ export async function readNewSubscription(
 }
 
 /**
- * Reads the body of a request that updates a subscription. Every field that is present follows the rules of a
- * creation.
+ * Reads the body of a request that updates a subscription. Every field that is present is checked by the rules for a
+ * new subscription.
  */
 async function readUpdate(
   rules: UrlRules,
@@ -89,12 +89,12 @@ async function readUpdate(
 ): Promise<SubscriptionUpdate> {
   const shape = examine(SubscriptionUpdateBody, withTrimmedLabel(body));
   const fieldErrors: FieldErrors = "fieldErrors" in shape ? { ...shape.fieldErrors } : {};
-  const given: RawBody = Object(body);
+  const given = fieldsOf(body);
   Object.assign(fieldErrors, readOnlyErrors(given), filterError(given));
   const { deliveryKind } = current;
   if ("delivery_kind" in given && given["delivery_kind"] !== deliveryKind)
     fieldErrors["delivery_kind"] ??= [
-      `stays ${deliveryKind}: each kind has a subscription of its own`,
+      `must stay ${deliveryKind}: to use the other kind, create another subscription`,
     ];
   if ("batch_interval_hours" in given) {
     const interval = intervalError({ ...given, delivery_kind: deliveryKind });
@@ -108,20 +108,21 @@ async function readUpdate(
 
 /** Trims the label, so that a label of spaces counts as empty (contract 6.4). */
 function withTrimmedLabel(body: unknown): unknown {
-  const label: unknown = Reflect.get(Object(body), "label");
-  return typeof label === "string" ? { ...Object(body), label: label.trim() } : body;
+  const given = fieldsOf(body);
+  const { label } = given;
+  return typeof label === "string" ? { ...given, label: label.trim() } : body;
 }
 
 /** Reports fields of the subscription object that an update cannot set. */
-function readOnlyErrors(given: RawBody): FieldErrors {
+function readOnlyErrors(given: Fields): FieldErrors {
   const known = Object.keys(SubscriptionObject.properties);
   const readOnly = known.filter((field) => !(field in SubscriptionUpdateBody.properties));
   const sent = readOnly.filter((field) => Object.hasOwn(given, field));
   return Object.fromEntries(sent.map((field) => [field, ["is read-only"]]));
 }
 
-/** Checks the event filter. Its error names the value, so it replaces the error of the schema. */
-function filterError(given: RawBody): FieldErrors {
+/** Checks the event filter. Its error names the invalid value, so it replaces the error of the schema. */
+function filterError(given: Fields): FieldErrors {
   const events = eventsError(given["events"], SUBSCRIBABLE_EVENTS, TEST_EVENT);
   return events === undefined ? {} : { events: [events] };
 }
@@ -178,7 +179,7 @@ export function subscriptionReadRoutes<const L extends string, const O extends s
         detail: describe({
           operationId: "listEvents",
           summary: "List event values and batch intervals",
-          description: "Each event with the JSON Schema of its full body, and an example.",
+          description: "Each event has the JSON Schema of its full body and an example.",
         }),
       },
     );
@@ -192,7 +193,7 @@ export function subscriptionReadRoutes<const L extends string, const O extends s
       detail: describe({
         operationId: "getSubscription",
         summary: "Get a subscription",
-        description: "Never with its secret.",
+        description: "The secret is not returned.",
       }),
     },
   );
@@ -250,7 +251,7 @@ export function changeRoutes(deps: WebhookRouteDeps) {
     detail: {
       summary: "Update a subscription",
       description:
-        "Send only the fields to change. `delivery_kind` may be sent unchanged. A URL, an ordering and `standard_webhooks` hold from the next attempt on; filter and payload mode for events recorded from now on. Another URL asks for a fresh session.",
+        "Send only the fields to change. `delivery_kind` may be sent unchanged. URL, ordering and `standard_webhooks` apply from the next attempt on; filter and payload mode apply to events recorded from now on. Changing the URL requires a fresh session.",
     },
   } as const;
   return (
@@ -267,7 +268,8 @@ export function changeRoutes(deps: WebhookRouteDeps) {
           response: { 204: Type.Void(), 409: errorResponse("disabled_by_operator") },
           detail: {
             summary: "Delete a subscription",
-            description: "Queued events are never sent. The slot is free at once.",
+            description:
+              "Queued events are not sent. You can create another subscription of this kind immediately.",
           },
         },
       )

@@ -2,7 +2,7 @@ import { connect } from "node:net";
 
 import { beforeAll, describe, expect, test } from "bun:test";
 
-import { recordAudit } from "../../../src/auth/queries/audit.ts";
+import { recordAudit } from "../../../src/audit/queries.ts";
 import { startApi } from "../../support/api.ts";
 import { fixture } from "../../support/fixture.ts";
 import { createDatabase } from "../../support/postgres.ts";

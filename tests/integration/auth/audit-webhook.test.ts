@@ -6,9 +6,10 @@ import { createDeliver } from "../../../dispatcher/delivery/deliver.ts";
 import { HttpClient } from "../../../dispatcher/http/client.ts";
 import { removeOldAudit } from "../../../dispatcher/maintenance/removal-queries.ts";
 import { connect } from "../../../db/client.ts";
-import { AuditForwarder } from "../../../src/auth/actions/audit-webhook.ts";
-import { recordAudit } from "../../../src/auth/queries/audit.ts";
+import { AuditForwarder } from "../../../src/audit/webhook.ts";
+import { recordAudit } from "../../../src/audit/queries.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
+import { fieldsOf } from "../../../src/lib/fields.ts";
 import { startApi } from "../../support/api.ts";
 import { createFakeClock } from "../../support/clock.ts";
 import { createTestSchedule, silentLog } from "../../support/dispatch.ts";
@@ -75,7 +76,7 @@ describe("the settings", () => {
     [{ url: "http://127.0.0.1/x", start: "middle" }, "start"],
   ])("refuse %j and name the field", async (body, field) => {
     const { status, body: answer } = await ask("PUT", body);
-    expect([status, Object.keys(Object(answer["errors"]))]).toEqual([422, [field]]);
+    expect([status, Object.keys(answer["errors"] ?? {})]).toEqual([422, [field]]);
     expect((await ask("GET")).status).toBe(404);
   });
 
@@ -416,5 +417,5 @@ async function allIds(): Promise<number[]> {
 }
 
 async function lastError(): Promise<unknown> {
-  return Object((await ask("GET")).body["last_error"])["error"];
+  return fieldsOf((await ask("GET")).body["last_error"])["error"];
 }

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 
-import { recordAudit } from "../../../src/auth/queries/audit.ts";
+import { recordAudit } from "../../../src/audit/queries.ts";
 import { addMs } from "../../../src/lib/clock.ts";
 import { everyPage, startApi } from "../../support/api.ts";
 import { createDatabase } from "../../support/postgres.ts";

@@ -6,9 +6,9 @@ import { ulid } from "ulid";
 import { auditLog, users } from "../../../db/schema/companies.ts";
 import { emailCodeLimits, emailCodes } from "../../../db/schema/sign-in.ts";
 import { tokens } from "../../../db/schema/tokens.ts";
-import { SIGNUP_CONTEXT } from "../../../src/auth/actions/verify-code.ts";
+import { SIGNUP_CONTEXT } from "../../../src/auth/passwords/verify-code.ts";
 import { emailDigest } from "../../../src/auth/email.ts";
-import { hasSignedInFrom } from "../../../src/auth/queries/sessions.ts";
+import { hasSignedInFrom } from "../../../src/auth/sign-in/session-queries.ts";
 import { PASSWORD, startApi, type Answer, type TestApi } from "../../support/api.ts";
 import { codeSentTo, mailsTo, otherThan } from "../../support/auth-mails.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
@@ -36,7 +36,7 @@ describe("a mailed code", () => {
       kind: "otp",
       subject: "Brand p1: Your code to choose a new password",
     });
-    expect(mail?.text).toContain("for 10 minutes");
+    expect(mail?.text).toContain("expires in 10 minutes");
     expect(mail?.text).toContain(code);
     expect(mail?.html).toBeUndefined();
     expect(mail?.sealed).not.toContain(code);
@@ -65,7 +65,7 @@ describe("a mailed code", () => {
       const answers = await Promise.all(
         Array.from({ length: 20 }, (_, i) => verify(user.email, code, { on: i % 2 ? api : other })),
       );
-      expect(statuses(answers).toSorted()).toEqual([200, ...Array<number>(19).fill(422)]);
+      expect(statuses(answers).toSorted()).toEqual([200, ...Array.from({ length: 19 }, () => 422)]);
       const rows = await database.db.select().from(tokens).where(eq(tokens.userId, user.id));
       expect(rows).toHaveLength(1);
     }

@@ -1,7 +1,7 @@
 // Sign-ins while very many wrong passwords wait for their hash (contract 3.7).
 import { expect, test } from "bun:test";
 
-import { isKnownBrowser } from "../../../src/auth/known-browser.ts";
+import { isKnownBrowser } from "../../../src/auth/sign-in/log-in.ts";
 import { createPasswords } from "../../../src/lib/password.ts";
 import { PASSWORD, startApi } from "../../support/api.ts";
 import { fixture } from "../../support/fixture.ts";

@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import { asc, eq, gt, max } from "drizzle-orm";
 
 import { auditLog } from "../../../db/schema/companies.ts";
-import { FailureAudit } from "../../../src/auth/audit-failures.ts";
+import { FailureAudit } from "../../../src/audit/failures.ts";
 import { emailDigest } from "../../../src/auth/email.ts";
 import { startApi } from "../../support/api.ts";
 import { addProvider, send } from "../../support/factory.ts";

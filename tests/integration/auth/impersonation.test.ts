@@ -5,7 +5,7 @@ import { decodeJwt } from "jose";
 
 import { auditLog, companies, users } from "../../../db/schema/companies.ts";
 import { tokens } from "../../../db/schema/tokens.ts";
-import { openSession } from "../../../src/auth/actions/open-session.ts";
+import { openSession } from "../../../src/auth/sign-in/open-session.ts";
 import { behindReset } from "../../support/auth-races.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
 import { addUser, type TestUser } from "../../support/tenants.ts";

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { createApp } from "../../../src/app.ts";
-import { openSession } from "../../../src/auth/actions/open-session.ts";
+import { openSession } from "../../../src/auth/sign-in/open-session.ts";
 import { BASE_PATH } from "../../../src/http/access.ts";
 import type { SignInMethod } from "../../../src/http/principal.ts";
 import { addClient } from "../../support/oauth.ts";
@@ -163,7 +163,7 @@ const KINDS = {
   service: ["service"],
   "refresh token": ["refresh"],
   "no token": ["none"],
-} as const satisfies Record<string, readonly [Standing, "narrow"?]>;
+} as const satisfies Record<string, readonly [TokenClass, "narrow"?]>;
 
 const ALL_KINDS = Object.keys(KINDS) as Kind[];
 const world = await startSignInWorld();
@@ -357,7 +357,7 @@ const DEMANDS = [
 ] as const satisfies Demand[];
 
 /** The rows of the contract's table, in its order. */
-const STANDINGS = [
+const TOKEN_CLASSES = [
   "sign_in",
   "first_party",
   "personal",
@@ -369,7 +369,7 @@ const STANDINGS = [
   "service",
 ] as const;
 
-type Standing = (typeof STANDINGS)[number] | "refresh" | "none";
+type TokenClass = (typeof TOKEN_CLASSES)[number] | "refresh" | "none";
 
 type Kind = keyof typeof KINDS;
 
@@ -415,11 +415,11 @@ function contractTable(): Record<string, Record<string, boolean>> {
   const rows = [...section.matchAll(/^\|(.+)\|$/gm)].map(([, row = ""]) =>
     row.split("|").map((cell) => cell.trim().replaceAll("`", "")),
   );
-  const [heading = [], , ...body] = rows.slice(0, STANDINGS.length + 2);
+  const [heading = [], , ...body] = rows.slice(0, TOKEN_CLASSES.length + 2);
   expect(heading).toEqual(["Token", ...DEMANDS]);
   return Object.fromEntries(
-    STANDINGS.map((standing, at) => [
-      standing,
+    TOKEN_CLASSES.map((tokenClass, at) => [
+      tokenClass,
       Object.fromEntries(
         DEMANDS.map((demand, column) => {
           const cell = body[at]?.[column + 1];
@@ -525,9 +525,9 @@ const LETTER: Record<Outcome, string> = {
 };
 
 function expected(kind: Kind, { demand, takesNarrow }: Route): Outcome {
-  const [standing, narrow]: readonly [Standing, "narrow"?] = KINDS[kind];
-  if (standing === "none" || standing === "refresh") return "unauthenticated";
-  if (contract[standing]?.[demand] !== true) return "forbidden";
+  const [tokenClass, narrow]: readonly [TokenClass, "narrow"?] = KINDS[kind];
+  if (tokenClass === "none" || tokenClass === "refresh") return "unauthenticated";
+  if (contract[tokenClass]?.[demand] !== true) return "forbidden";
   return narrow === undefined || takesNarrow ? "taken" : "scope";
 }
 

@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, test } from "bun:test";
 
 import { tokens } from "../../../db/schema/tokens.ts";
-import { createAuthenticate } from "../../../src/auth/actions/authenticate.ts";
-import { openSession } from "../../../src/auth/actions/open-session.ts";
+import { createAuthenticate } from "../../../src/auth/access/authenticate.ts";
+import { openSession } from "../../../src/auth/sign-in/open-session.ts";
 import type { TokenKind } from "../../../src/http/principal.ts";
 import { until } from "../../support/network/receiver.ts";
 import { addClient, credentialsOf, postForm, type TestClient } from "../../support/oauth.ts";

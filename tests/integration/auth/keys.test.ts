@@ -6,9 +6,9 @@ import { calculateJwkThumbprint, createLocalJWKSet, decodeProtectedHeader, jwtVe
 
 import { auditLog } from "../../../db/schema/companies.ts";
 import { signingKeys } from "../../../db/schema/tokens.ts";
-import { PUBLISHED_MS, rotateKeys } from "../../../src/auth/actions/rotate-keys.ts";
-import { openKeyRing, type KeyRing } from "../../../src/auth/key-ring.ts";
-import { createSecretBox } from "../../../src/lib/secret-box.ts";
+import { PUBLISHED_MS, rotateKeys } from "../../../src/auth/keys/rotate-keys.ts";
+import { openKeyRing, type KeyRing } from "../../../src/auth/keys/key-ring.ts";
+import { createSecretBox } from "../../../src/lib/secrets.ts";
 import { startApi, testConfig } from "../../support/api.ts";
 import { createFakeClock, type FakeClock } from "../../support/clock.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
@@ -44,7 +44,7 @@ describe("opening the key ring", () => {
     await open();
     const foreign = createSecretBox({ current: randomBytes(32) });
     expect(await failureOf(open({ box: foreign }))).toMatch(
-      /Signing key .+ does not open: MASTER_KEY is not the key/,
+      /Signing key .+ cannot be decrypted: neither MASTER_KEY nor/,
     );
   });
 
@@ -144,7 +144,11 @@ describe("rotation", () => {
     const done = outcomes.filter((outcome) => outcome.status === "fulfilled").length;
     expect(done).toBeGreaterThan(0);
     const states = (await stored()).map((key) => key.state).toSorted();
-    expect(states).toEqual(["current", "next", ...Array<"retired">(done).fill("retired")]);
+    expect(states).toEqual([
+      "current",
+      "next",
+      ...Array.from({ length: done }, () => "retired" as const),
+    ]);
   });
 
   test("needs a ring that was opened once", async () => {

@@ -6,7 +6,7 @@ import { auditLog } from "../../../db/schema/companies.ts";
 import { signInLocks } from "../../../db/schema/sign-in.ts";
 import { decideWrongAttempt, type SignInLock } from "../../../src/auth/decide.ts";
 import { emailDigest } from "../../../src/auth/email.ts";
-import { settleWrongAttempt } from "../../../src/auth/queries/sign-in.ts";
+import { settleWrongAttempt } from "../../../src/auth/sign-in/queries.ts";
 import { addMs } from "../../../src/lib/clock.ts";
 import type { Passwords } from "../../../src/lib/password.ts";
 import { PASSWORD, startApi, type TestApi } from "../../support/api.ts";
@@ -107,7 +107,7 @@ describe("the sign-in lock", () => {
     await wrong(email, 5);
     const before = await lockOf(email);
     clock.advance(30_000);
-    expect(await wrong(email, 10)).toEqual(Array(10).fill(429));
+    expect(await wrong(email, 10)).toEqual(Array.from({ length: 10 }, () => 429));
     expect(await lockOf(email)).toEqual(before);
     clock.advance(30_000);
     expect(await wrong(email, 1)).toEqual([401]);
@@ -156,7 +156,7 @@ describe("the sign-in lock", () => {
     }
     expect(answers[0]).toEqual(answers[1] ?? { text: "", headers: [] });
     expect(JSON.parse(answers[0]?.text ?? "")).toEqual({
-      message: "Too many wrong passwords; sign-in is locked for a while.",
+      message: "Too many wrong passwords; sign-in is temporarily locked.",
       code: "account_locked",
       request_id: "r",
       errors: { email: ["is locked after too many wrong passwords; try again in 60 s"] },
@@ -171,7 +171,7 @@ describe("the sign-in lock", () => {
       .from(auditLog)
       .where(eq(auditLog.requestId, "audited-lock"))
       .orderBy(auditLog.id);
-    const failed = Array(5).fill("AUTH_LOGIN_FAILED");
+    const failed = Array.from({ length: 5 }, () => "AUTH_LOGIN_FAILED");
     expect(rows.map((row) => row.action)).toEqual([...failed, "AUTH_LOCKED"]);
     expect(new Set(rows.map((row) => row.actorId)).size).toBe(1);
     expect(rows[0]?.actorId).not.toBeNull();

@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 
 import { connect, type RawDb } from "../../../db/client.ts";
-import { createAuthenticate } from "../../../src/auth/actions/authenticate.ts";
-import { issueToken } from "../../../src/auth/actions/open-session.ts";
-import { deleteToken } from "../../../src/auth/queries/tokens.ts";
+import { createAuthenticate } from "../../../src/auth/access/authenticate.ts";
+import { issueToken } from "../../../src/auth/sign-in/open-session.ts";
+import { deleteToken } from "../../../src/auth/tokens/queries.ts";
+import { fieldsOf } from "../../../src/lib/fields.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
 
 test("concurrent requests share their look-ups, and each gets its own answer", async () => {
@@ -18,7 +19,7 @@ test("concurrent requests share their look-ups, and each gets its own answer", a
     asked.map((n) =>
       authenticate(callWith(granted[n]?.token ?? "")).then(
         ({ userId }) => userId,
-        (error: unknown) => String(Reflect.get(Object(error), "code")),
+        (error: unknown) => String(fieldsOf(error)["code"]),
       ),
     ),
   );
@@ -72,7 +73,7 @@ async function grant(userId: number): Promise<{ token: string; jti: string }> {
   const payload: unknown = JSON.parse(
     Buffer.from(token.split(".")[1] ?? "", "base64url").toString(),
   );
-  return { token, jti: String(Reflect.get(Object(payload), "jti")) };
+  return { token, jti: String(fieldsOf(payload)["jti"]) };
 }
 
 const callWith = (token: string) => ({

@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
 import { decodeJwt } from "jose";
 
-import { purge, PURGE_MARGIN_MS } from "../../../src/auth/actions/purge.ts";
+import { purge, PURGE_MARGIN_MS } from "../../../src/auth/purge.ts";
+import { fieldsOf } from "../../../src/lib/fields.ts";
 import type { Answer } from "../../support/api.ts";
 import {
   addClient,
@@ -393,10 +394,10 @@ async function signedIn(role: "partner_owner" | "partner_admin" = "partner_admin
 async function apiPat(): Promise<Maker> {
   const { token: own } = await signedIn();
   const { body } = await post(own, "/account/personal-access-tokens", { name: "one" });
-  const { id } = Object(body["token"]);
+  const { id } = fieldsOf(body["token"]);
   return {
     token: String(body["access_token"]),
-    revoke: () => ask(own, "DELETE", `/account/personal-access-tokens/${id}`),
+    revoke: () => ask(own, "DELETE", `/account/personal-access-tokens/${String(id)}`),
   };
 }
 

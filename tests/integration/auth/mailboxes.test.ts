@@ -5,15 +5,15 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { completeEmails, emailsChunk } from "../../../src/auth/queries/emails.ts";
-import { lookAtAddresses, lookAtMailboxes } from "../../../src/operate/doctor/users.ts";
+import { completeEmails, emailsChunk } from "../../../src/auth/passwords/email-queries.ts";
+import { checkAddresses, checkMailboxes } from "../../../src/operate/doctor/users.ts";
 import { readDesiredState } from "../../../src/operate/setup/desired-state.ts";
 import { importFile } from "../../../src/transfer/import.ts";
 import { PASSWORD } from "../../support/api.ts";
 import { fixture } from "../../support/fixture.ts";
 import { HOSTILE_EMAILS, HOSTILE_NAMES } from "../../support/hostile-texts.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
-import { Browser, connect, nextPlace, signInAtProvider, startProvider } from "../../support/sso.ts";
+import { Browser, connect, nextStep, signInAtProvider, startProvider } from "../../support/sso.ts";
 import { addUser } from "../../support/tenants.ts";
 
 const world = fixture(startSignInWorld);
@@ -77,7 +77,7 @@ describe("users whom an earlier version stored", () => {
     expect((await change(ids[0], { email: third })).status).toBe(422);
     expect(await logIn(third)).toBe(401);
     expect((await create(third)).status).toBe(422);
-    const { said } = await lookAtMailboxes(world.database.db);
+    const { said } = await checkMailboxes(world.database.db);
     expect(said).toContain("(both\\u{e9}@b\\u{fc}cher.test)");
     expect(said).toContain("(both\\u{e9}@xn--bcher-kva.test)");
 
@@ -87,7 +87,7 @@ describe("users whom an earlier version stored", () => {
     expect(await logIn(third)).toBe(200);
     while ((await emailsChunk(world.database.db)).next !== undefined);
     expect(await world.database.db.sql`select from users where shares_email`).toHaveLength(0);
-    expect(await lookAtMailboxes(world.database.db)).toMatchObject({ kind: "ok" });
+    expect(await checkMailboxes(world.database.db)).toMatchObject({ kind: "ok" });
   });
 
   test.each(["inserted", "changed"])(
@@ -106,7 +106,7 @@ describe("users whom an earlier version stored", () => {
       for (const email of [wide, ascii]) expect([email, await logIn(email)]).toEqual([email, 200]);
       expect(await logIn(third)).toBe(401);
       expect((await create(third)).status).toBe(422);
-      const { said } = await lookAtMailboxes(world.database.db);
+      const { said } = await checkMailboxes(world.database.db);
       expect(said).toContain(`(${how}@b\\u{fc}cher.test)`);
       expect(said).toContain(`(${ascii})`);
       await world.database.db
@@ -122,7 +122,7 @@ describe("users whom an earlier version stored", () => {
     await insertOld(stored);
     expect(await logIn(other)).toBe(200);
     expect((await create("beside@b.test")).status).toBe(201);
-    expect((await lookAtAddresses(world.database.db)).said).toContain(`${id} (`);
+    expect((await checkAddresses(world.database.db)).said).toContain(`${id} (`);
     await world.database.db.sql`delete from users where id = ${id}`;
   });
 
@@ -139,7 +139,7 @@ describe("users whom an earlier version stored", () => {
   test("are named by the doctor if they cannot be mailed, and stop no mail of others", async () => {
     const [odd = ""] = HOSTILE_EMAILS;
     const id = await insertOld(odd, null);
-    expect((await lookAtAddresses(world.database.db)).said).toContain(`${id} (a(b@corp.test)`);
+    expect((await checkAddresses(world.database.db)).said).toContain(`${id} (a(b@corp.test)`);
     const { sql } = world.database.db;
     const texts = [
       ...HOSTILE_EMAILS.filter((one) => one === one.toLowerCase()).map((email) => ({ email })),
@@ -147,7 +147,7 @@ describe("users whom an earlier version stored", () => {
     ];
     for (const text of texts) {
       await sql`update users set ${sql({ email: "old@b.test", name: "Old", ...text })} where id = ${id}`;
-      expect([text, (await lookAtAddresses(world.database.db)).kind]).toEqual([text, "advice"]);
+      expect([text, (await checkAddresses(world.database.db)).kind]).toEqual([text, "advice"]);
     }
     await sql`update users set email = ${odd}, name = 'Old' where id = ${id}`;
     const before = await mailCount();
@@ -155,7 +155,7 @@ describe("users whom an earlier version stored", () => {
     expect(invited.status).toBe(200);
     expect(await mailCount()).toBe(before + 1);
     await world.database.db.sql`update users set email = 'mended@b.test' where id = ${id}`;
-    expect(await lookAtAddresses(world.database.db)).toMatchObject({ kind: "ok" });
+    expect(await checkAddresses(world.database.db)).toMatchObject({ kind: "ok" });
   });
 });
 
@@ -167,7 +167,7 @@ describe("recipients of alerts", () => {
     const spellings = spellingsOf("ops");
     const before = await mailCount();
     expect((await patch(spellings)).body["errors"]).toEqual({
-      recipients: ["must name each mailbox once, in one spelling"],
+      recipients: ["must contain each mailbox only once"],
     });
     expect(await mailCount()).toBe(before);
     const statuses = [];
@@ -231,7 +231,7 @@ async function signIn(login: string): Promise<string> {
   const browser = new Browser(world.api);
   const start = `http://localhost:3000/api/v1/auth/sso/redirect?connection=${provider.connection}`;
   const callback = await signInAtProvider(browser, start, login);
-  const { searchParams } = new URL(nextPlace(await browser.get(callback), callback));
+  const { searchParams } = new URL(nextStep(await browser.get(callback), callback));
   return searchParams.get("error") ?? "";
 }
 

@@ -108,7 +108,7 @@ describe.skipIf(lacks("chromium"))("a passkey", () => {
     ] as const;
     const first = await create(page, token);
     expect(first.status).toBe(200);
-    const [recovery_code] = Object(first.body["recovery_codes"]);
+    const [recovery_code] = first.body["recovery_codes"] as string[];
     const stepUp = { token: second, body: { recovery_code } };
     const fresh = await world.api.call("POST", "/account/second-factors/step-up", stepUp);
     expect(fresh.status).toBe(200);
@@ -131,10 +131,10 @@ describe.skipIf(lacks("chromium"))("a passkey", () => {
     expect([late.status, late.body["code"], late.body["message"]]).toEqual([
       409,
       "limit_reached",
-      "The limit is reached; delete one first.",
+      "The limit is reached; delete a record first.",
     ]);
     const list = await world.api.call("GET", "/account/second-factors", { token });
-    const factors: readonly { id: string }[] = Object(list.body["factors"]);
+    const factors = list.body["factors"] as { id: string }[];
     expect(factors).toHaveLength(10);
     const gone = await world.api.call("DELETE", `/account/second-factors/${factors[0]?.id}`, {
       token,
@@ -159,7 +159,7 @@ describe.skipIf(lacks("chromium"))("a passkey", () => {
       token,
       body,
     });
-    expect([answer.status, Object.keys(Object(answer.body["errors"]))]).toEqual([
+    expect([answer.status, Object.keys(answer.body["errors"] ?? {})]).toEqual([
       422,
       ["credential"],
     ]);

@@ -130,7 +130,7 @@ describe("a password reset", () => {
       ),
     );
     const statuses = answers.map((answer) => answer.status).toSorted((a, b) => a - b);
-    expect(statuses).toEqual([200, ...Array<number>(9).fill(401)]);
+    expect(statuses).toEqual([200, ...Array.from({ length: 9 }, () => 401)]);
     const winner = answers.findIndex((answer) => answer.status === 200);
     expect((await login(user.email, `${NEW_PASSWORD} ${winner}`)).status).toBe(200);
     expect(await mailsTo(api.deps, user.email)).toHaveLength(2);

@@ -5,8 +5,8 @@ import { decodeJwt, decodeProtectedHeader } from "jose";
 
 import { auditLog } from "../../../db/schema/companies.ts";
 import { oauthClients, tokens } from "../../../db/schema/tokens.ts";
-import { openSession } from "../../../src/auth/actions/open-session.ts";
-import { rotateKeys } from "../../../src/auth/actions/rotate-keys.ts";
+import { openSession } from "../../../src/auth/sign-in/open-session.ts";
+import { rotateKeys } from "../../../src/auth/keys/rotate-keys.ts";
 import {
   everyPage,
   startApi,
@@ -142,7 +142,7 @@ describe("the dashboard's personal access token", () => {
       ),
     );
     const statuses = answers.map((answer) => answer.status).toSorted((a, b) => a - b);
-    expect(statuses).toEqual([201, ...Array<number>(19).fill(409)]);
+    expect(statuses).toEqual([201, ...Array.from({ length: 19 }, () => 409)]);
     expect(await livingPats(user.id)).toHaveLength(1);
   });
 

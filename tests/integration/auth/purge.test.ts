@@ -7,15 +7,15 @@ import type { RawDb } from "../../../db/client.ts";
 import { auditLog } from "../../../db/schema/companies.ts";
 import { signingKeys, tokens } from "../../../db/schema/tokens.ts";
 import { emailCodeLimits, emailCodes, signInLocks } from "../../../db/schema/sign-in.ts";
-import { issueToken, type TokenGrant } from "../../../src/auth/actions/open-session.ts";
+import { issueToken, type TokenGrant } from "../../../src/auth/sign-in/open-session.ts";
 import {
   KEEP_RETIRED_KEY_MS,
   purge,
   PURGE_BATCH,
   PURGE_MARGIN_MS,
   purgeChunk,
-} from "../../../src/auth/actions/purge.ts";
-import { rotateKeys } from "../../../src/auth/actions/rotate-keys.ts";
+} from "../../../src/auth/purge.ts";
+import { rotateKeys } from "../../../src/auth/keys/rotate-keys.ts";
 import { startApi, type TestApi } from "../../support/api.ts";
 import { createFakeClock } from "../../support/clock.ts";
 import { silentLog } from "../../support/dispatch.ts";

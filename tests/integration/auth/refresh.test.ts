@@ -4,8 +4,8 @@ import { eq } from "drizzle-orm";
 
 import { auditLog, users } from "../../../db/schema/companies.ts";
 import { oauthClients, tokens } from "../../../db/schema/tokens.ts";
-import { openSession } from "../../../src/auth/actions/open-session.ts";
-import { issueRefreshToken, refreshSession } from "../../../src/auth/actions/refresh-session.ts";
+import { openSession } from "../../../src/auth/sign-in/open-session.ts";
+import { issueRefreshToken, refreshSession } from "../../../src/auth/sign-in/refresh-session.ts";
 import { addMs } from "../../../src/lib/clock.ts";
 import { startApi, type TestApi } from "../../support/api.ts";
 import { behindReset } from "../../support/auth-races.ts";

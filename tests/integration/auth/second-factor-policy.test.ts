@@ -1,7 +1,8 @@
 import { afterAll, describe, expect, test } from "bun:test";
 
-import { openSession } from "../../../src/auth/actions/open-session.ts";
+import { openSession } from "../../../src/auth/sign-in/open-session.ts";
 import type { SignInMethod } from "../../../src/http/principal.ts";
+import { fieldsOf } from "../../../src/lib/fields.ts";
 import { PASSWORD, startApi } from "../../support/api.ts";
 import { mailsTo } from "../../support/auth-mails.ts";
 import { appCode, challenged, challengeOf, prove, withApp } from "../../support/factors.ts";
@@ -64,8 +65,8 @@ describe("the requirement of a company", () => {
     const body = { code: appCode(String(begun.body["secret"]), clock) };
     const added = await api.call("POST", "/account/second-factors/totp/confirm", { token, body });
     expect(added.status).toBe(200);
-    const { token: opened } = Object(added.body["sign_in"]);
-    expect((await api.call("GET", "/verify-token", { token: opened })).status).toBe(200);
+    const { token: opened } = fieldsOf(added.body["sign_in"]);
+    expect((await api.call("GET", "/verify-token", { token: String(opened) })).status).toBe(200);
     const again = await api.call("POST", "/account/second-factors/totp", { token });
     expect(again.status).toBe(401);
     expect((await challenged(api, user)).methods).toEqual(["totp", "recovery_code"]);
@@ -198,8 +199,8 @@ async function enrolled(user: TestUser) {
   const secret = String(begun.body["secret"]);
   const body = { code: appCode(secret, clock) };
   const added = await api.call("POST", "/account/second-factors/totp/confirm", { token, body });
-  const signIn: Readonly<Record<string, unknown>> = Object(added.body["sign_in"]);
-  return { secret, token: String(signIn["token"]) };
+  const { token: opened } = fieldsOf(added.body["sign_in"]);
+  return { secret, token: String(opened) };
 }
 
 const requestContext = { requestId: "r", ip: "127.0.0.1", userAgent: null, headers: new Headers() };

@@ -24,7 +24,7 @@ describe("an authenticator app", () => {
     ]);
     expect(decodeURIComponent(uri.pathname)).toBe(`/Brand p1:${user.email}`);
     const wrong = await confirm(token, wrongCode({ secret }, clock));
-    expect([wrong.status, Object.keys(Object(wrong.body["errors"]))]).toEqual([422, ["code"]]);
+    expect([wrong.status, Object.keys(wrong.body["errors"] ?? {})]).toEqual([422, ["code"]]);
     const added = await confirm(token, appCode(secret, clock));
     expect(added).toMatchObject({
       status: 200,
@@ -154,7 +154,7 @@ describe("a sign-in of a user with an app", () => {
     const bodies = [{}, { code, recovery_code: "0000" }, { code: "12345" }, { code: 123456 }];
     for (const body of bodies) {
       const answer = await prove(api, token, body);
-      expect([answer.status, Object.keys(Object(answer.body["errors"]))]).toEqual([422, ["code"]]);
+      expect([answer.status, Object.keys(answer.body["errors"] ?? {})]).toEqual([422, ["code"]]);
     }
     expect((await prove(api, token, { code })).status).toBe(200);
   });
@@ -179,7 +179,7 @@ describe("the lock of codes", () => {
       "account_locked",
       "60",
     ]);
-    expect(Object.keys(Object(locked.body["errors"]))).toEqual(["code"]);
+    expect(Object.keys(locked.body["errors"] ?? {})).toEqual(["code"]);
     const [recovery_code] = recoveryCodes;
     expect((await prove(api, two.token, { recovery_code })).status).toBe(200);
     clock.advance(59_999);

@@ -86,7 +86,7 @@ test("each change of a second factor is mailed to its user, and no wrong proof i
   const [added, used] = await noticesTo(user.email);
   expect(added?.text).toContain("Authenticator app");
   expect(used?.text).toMatch(/Codes left: +9/);
-  for (const code of [...recoveryCodes, ...Object(renewed.body["recovery_codes"])])
+  for (const code of [...recoveryCodes, ...(renewed.body["recovery_codes"] as string[])])
     expect(contentOf(await noticesTo(user.email))).not.toContain(code);
 });
 
@@ -138,8 +138,8 @@ test("a changed URL and a rotated secret are mailed to the partner's owners, in 
   expect(rotated.status).toBe(200);
   const mails = await noticesTo(owner.email);
   expect(mails.map(({ subject }) => subject)).toEqual([
-    "Stellar: A webhook has another URL",
-    "Stellar: A webhook has another secret",
+    "Stellar: A webhook URL was changed",
+    "Stellar: A webhook secret was rotated",
   ]);
   expect(mails[0]?.text).toContain("127.0.0.1:10");
   expect(contentOf(mails)).not.toContain("hidden-in-the-url");

@@ -5,9 +5,9 @@ import { ulid } from "ulid";
 
 import { ulidFloor } from "../../../db/partitions.ts";
 import { authenticationEvents, oauthClients, tokens } from "../../../db/schema/tokens.ts";
-import { introspect } from "../../../src/auth/actions/service-tokens.ts";
-import type { TokenGrant } from "../../../src/auth/actions/open-session.ts";
-import { lookAt } from "../../../src/webhooks/queries/watch.ts";
+import { introspect } from "../../../src/auth/tokens/service-tokens.ts";
+import type { TokenGrant } from "../../../src/auth/sign-in/open-session.ts";
+import { pollStreams } from "../../../src/webhooks/queries/watch.ts";
 import { startApi, type TestApi } from "../../support/api.ts";
 import { until } from "../../support/network/receiver.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
@@ -80,7 +80,7 @@ describe("the idle end of a session", () => {
       const now = clock.now();
       const given = { ids: [], jtis: [jti], now, firstId: ulidFloor(now) };
       const limits = idle.deps.config.sessionLimits;
-      return (await lookAt(database.db, { ...given, ...limits })).bearers.has(jti);
+      return (await pollStreams(database.db, { ...given, ...limits })).bearers.has(jti);
     };
     clock.advance(15 * MINUTE_MS - 1);
     expect(await isLive()).toBe(true);

@@ -5,7 +5,7 @@ import { ulid } from "ulid";
 
 import { auditLog } from "../../../db/schema/companies.ts";
 import { authenticationEvents, tokens } from "../../../db/schema/tokens.ts";
-import type { TokenGrant } from "../../../src/auth/actions/open-session.ts";
+import type { TokenGrant } from "../../../src/auth/sign-in/open-session.ts";
 import { everyPage } from "../../support/api.ts";
 import { until } from "../../support/network/receiver.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";

@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import type { TSchema } from "@sinclair/typebox";
 
 import { createApp } from "../../../src/app.ts";
-import { openSession } from "../../../src/auth/actions/open-session.ts";
+import { openSession } from "../../../src/auth/sign-in/open-session.ts";
 import { BASE_PATH } from "../../../src/http/access.ts";
 import type { SignInMethod } from "../../../src/http/principal.ts";
 import { addMs } from "../../../src/lib/clock.ts";
@@ -305,8 +305,9 @@ interface Route {
 function routes(): Route[] {
   return createApp(world.api.deps).routes.flatMap(({ method, path, hooks }) => {
     if (!path.startsWith(BASE_PATH)) return [];
-    const { detail, response, body } = hooks;
-    const answers = Object.entries<TSchema>(Object(response));
+    const { detail, body } = hooks;
+    const response: Readonly<Record<string, TSchema>> = hooks.response ?? {};
+    const answers = Object.entries(response);
     const shown = answers.flatMap(([status, one]) => (status.startsWith("2") ? fieldsOf(one) : []));
     // Only an address in a request with a token can be changed by a session.
     const taken = detail?.security === undefined ? [] : fieldsOf(body);
@@ -316,7 +317,7 @@ function routes(): Route[] {
       ...shown.filter((one) => !isSecret(one) && SECRET_NAME.test(one.name)),
       ...taken.filter((one) => !isReceiver(one) && ADDRESS_NAME.test(one.name)),
     ];
-    const refusal = Object(response)["403"];
+    const refusal = response["403"];
     return [
       {
         method,
@@ -387,7 +388,8 @@ async function subscription(): Promise<string> {
   const body = { label: "One", webhook_url: HOOK, delivery_kind: "immediate" };
   await freshly(owner(), "POST", "/partner/webhooks", body);
   const held = await freshly(owner(), "GET", "/partner/webhooks");
-  const id = String(Object(held["data"])[0].id);
+  const [first] = held["data"] as { id: string }[];
+  const id = String(first?.id);
   await freshly(owner(), "PATCH", `/partner/webhooks/${id}`, { webhook_url: HOOK });
   return id;
 }

@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from "bun:test";
 
-import { saveUse, keepNewestUses, USES_KEPT } from "../../../src/auth/queries/token-uses.ts";
+import { saveUse, keepNewestUses, USES_KEPT } from "../../../src/auth/tokens/use-queries.ts";
 import { until } from "../../support/network/receiver.ts";
 import { startWebhooks } from "../../support/webhooks.ts";
 import { fixture } from "../../support/fixture.ts";

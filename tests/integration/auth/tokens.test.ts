@@ -7,8 +7,8 @@ import { exportSPKI, generateKeyPair, importJWK, SignJWT, type CryptoKey, type J
 
 import { auditLog, companies, users } from "../../../db/schema/companies.ts";
 import { authenticationEvents, signingKeys, tokens } from "../../../db/schema/tokens.ts";
-import { issueToken, type TokenGrant } from "../../../src/auth/actions/open-session.ts";
-import { openKeyRing } from "../../../src/auth/key-ring.ts";
+import { issueToken, type TokenGrant } from "../../../src/auth/sign-in/open-session.ts";
+import { openKeyRing } from "../../../src/auth/keys/key-ring.ts";
 import { startApi } from "../../support/api.ts";
 import { createFakeClock } from "../../support/clock.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";

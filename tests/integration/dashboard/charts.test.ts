@@ -67,7 +67,7 @@ describe.skipIf(lacks("chromium"))("the chart above the deliveries", () => {
     await page.keyboard.press("Enter");
     await shows(page, 3);
     expect(page.url()).toContain("since=");
-    await button(page, "Remove the period").focus();
+    await button(page, "Clear period").focus();
     await page.keyboard.press("Enter");
     await shows(page, 15);
   });
@@ -97,10 +97,10 @@ describe.skipIf(lacks("chromium"))("the charts of the overview", () => {
     await page.locator(".chart-tip").getByText("Not delivered 0").waitFor();
     await drag(page, plot(page), 0.5, 0.99);
     await legend(page, "Delivered 3");
-    await button(page, "Remove the period").click();
+    await button(page, "Clear period").click();
     await legend(page, "Delivered 11");
     await drag(page, plot(page), 0.5, 0.99);
-    await page.getByRole("link", { name: "Its deliveries" }).click();
+    await page.getByRole("link", { name: "Show deliveries" }).click();
     await shows(page, 3);
     expect(faults).toEqual([]);
   });

@@ -116,7 +116,7 @@ describe.skipIf(lacks("chromium"))("the portal in a frame", () => {
     links = [url];
     await page.reload();
     await ended(page).waitFor();
-    await inFrame(page).getByText("used before").waitFor();
+    await inFrame(page).getByText("already used").waitFor();
     expect((await told()).map(({ type }) => type)).toContain("ended");
     expect(await allErrors(frameOf(page))).toEqual([]);
   });
@@ -175,7 +175,7 @@ describe.skipIf(lacks("chromium"))("the portal in a separate window", () => {
     await page.getByRole("heading", { name: "Webhooks", level: 1 }).waitFor();
     expect(page.url()).not.toContain("code");
     await page.reload();
-    await page.getByText("Ask for a new link").waitFor();
+    await page.getByText("Request a new link").waitFor();
     await page.goto(await link());
     await page.getByRole("heading", { name: "Webhooks", level: 1 }).waitFor();
   });
@@ -336,7 +336,7 @@ const inFrame = (page: Page) => page.frameLocator("#portal");
 const heading = (page: Page, name: string) =>
   inFrame(page).getByRole("heading", { name, level: 1 });
 
-const ended = (page: Page) => inFrame(page).getByText("This view has ended");
+const ended = (page: Page) => inFrame(page).getByText("This session has ended");
 
 function frameOf(page: Page): Frame {
   const frame = page.frames().find((one) => one.parentFrame() !== null);

@@ -76,7 +76,7 @@ describe.skipIf(lacks("chromium"))("the catalog of events", () => {
       update webhook_subscriptions
          set state = 'disabled', disabled_at = now(), disabled_reason = 'consecutive_failures' where id = ${id}`;
     const { page } = await world.open("/events/review_received");
-    await page.getByText("It is disabled, and sends nothing").waitFor();
+    await page.getByText("The subscription is disabled and sends nothing").waitFor();
     expect(await button(page, "Send a test event").count()).toBe(0);
     await sql`
       update webhook_subscriptions

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 
 import { alertMail, type MailedAlert } from "../../../dispatcher/alerts/mail.ts";
-import type { AlertKind } from "../../../src/outbox/mail.ts";
+import type { AlertKind } from "../../../src/outbox/alert.ts";
 import { startAlerts } from "../../support/alerts.ts";
 import { isPresent, lacks } from "../../support/needs.ts";
 import { createTestBox } from "../../support/dispatch.ts";
@@ -24,7 +24,7 @@ describe.skipIf(lacks("chromium"))("the incident card", () => {
   test("says since when, what was answered, the causes and who was told, in every look", async () => {
     const id = await disabled();
     const { page, faults } = await world.open(`/webhooks/${id}`);
-    const card = page.getByRole("region", { name: "What is wrong" });
+    const card = page.getByRole("region", { name: "Problem" });
     await card.getByText("Failed attempts").first().waitFor();
     await card.getByRole("cell", { name: "410" }).waitFor();
     await card.getByText("4 alerts").waitFor();
@@ -36,8 +36,8 @@ describe.skipIf(lacks("chromium"))("the incident card", () => {
   test.each([
     ["has expired", "Renew it", EXPIRED],
     ["does not name this host", "must be in the subjectAltName", HOOK_TEST],
-    ["is self-signed", "Use a certificate of a public authority", SELF_SIGNED],
-    ["is of an unknown authority", "an authority that we do not trust", serverOf(VALID_CHAIN)],
+    ["is self-signed", "Use a certificate from a public authority", SELF_SIGNED],
+    ["is from an unknown authority", "an authority that we do not trust", serverOf(VALID_CHAIN)],
     ["chain is incomplete", "Configure the whole chain", serverOf(LEAF_ALONE)],
   ] as const)(
     "says that the certificate %s and what to do, and so does the page of the event",
@@ -51,7 +51,7 @@ describe.skipIf(lacks("chromium"))("the incident card", () => {
       await world.database.db.sql`
         update webhook_subscriptions set consecutive_failure_count = 5 where id = ${id}`;
       const { page, faults } = await world.open(`/webhooks/${id}`);
-      const card = page.getByRole("region", { name: "What is wrong" });
+      const card = page.getByRole("region", { name: "Problem" });
       await card.getByText(advice).waitFor();
       expect(await card.getByText(title).count()).toBe(2);
       expect(await allErrors(page)).toEqual([]);
@@ -65,17 +65,17 @@ describe.skipIf(lacks("chromium"))("the incident card", () => {
     },
   );
 
-  test("is not there for a lane that stands still for a reason on our side, which the health names", async () => {
+  test("is not there for a lane that stands still for a problem in ReviewRelay, which the health names", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     await world.database.db.sql`
       update webhook_subscriptions set sealed_secret = ${createTestBox().seal("other", id)} where id = ${id}`;
     await world.emit(1);
     const { page, faults } = await world.open(`/webhooks/${id}`);
     await page
-      .getByText(/^not sent: all events since .* our side \(secret unreadable\)$/)
+      .getByText(/^not sent: all events since .* problem in ReviewRelay \(secret unreadable\)$/)
       .waitFor();
     await page.getByText("Degraded", { exact: true }).waitFor();
-    expect(await page.getByRole("region", { name: "What is wrong" }).count()).toBe(0);
+    expect(await page.getByRole("region", { name: "Problem" }).count()).toBe(0);
     await checkLooks(page, "quarantined");
     expect(faults).toEqual([]);
   });
@@ -84,7 +84,7 @@ describe.skipIf(lacks("chromium"))("the incident card", () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     const { page } = await world.open(`/webhooks/${id}`);
     await page.getByText("Success rate (24 h)").waitFor();
-    expect(await page.getByRole("region", { name: "What is wrong" }).count()).toBe(0);
+    expect(await page.getByRole("region", { name: "Problem" }).count()).toBe(0);
     await page.getByText("Active", { exact: true }).waitFor();
     receiver.answer = () => 200;
     await world.emit(1);
@@ -118,12 +118,12 @@ describe.skipIf(lacks("chromium"))("the incident card", () => {
     receiver.received.length = 0;
     await button(page, "Enable …").click();
     await page.getByLabel("Deliver the 2 held events").waitFor();
-    await page.getByText("The permanent failures before (20) are not sent again").waitFor();
+    await page.getByText("The permanent failures before (20) are not resent").waitFor();
     expect(await page.getByLabel("Send a test event first").isChecked()).toBe(true);
     await shoot(page, "enable-dialog");
     await page.getByRole("dialog").getByRole("button", { name: "Enable" }).click();
-    await page.getByText("Your endpoint took the test event").waitFor();
-    await page.getByText("The subscription is enabled. Held events follow in order.").waitFor();
+    await page.getByText("Your endpoint accepted the test event").waitFor();
+    await page.getByText("The subscription is enabled. Held events are sent in order.").waitFor();
     await until("the held events", () => receiver.received.length === 3);
     expect(receiver.received[0]?.headers["x-svc-event"]).toBe("webhook.test");
     expect(await allErrors(page)).toEqual([]);
@@ -178,7 +178,7 @@ describe.skipIf(lacks("chromium"))("the incident card", () => {
     const { body } = await world.ask("GET", `/${id}/incident`);
     const since = String(body["since"]);
     const { page } = await world.open(`/webhooks/${id}`);
-    const card = page.getByRole("region", { name: "What is wrong" });
+    const card = page.getByRole("region", { name: "Problem" });
     const valueOf = (name: string) =>
       card.locator("dl > div").filter({ hasText: name }).locator("dd").first().innerText();
     await card.getByRole("cell", { name: "410" }).waitFor();
@@ -205,11 +205,11 @@ describe.skipIf(lacks("chromium"))("the incident card", () => {
     });
     const { page } = await world.open(`/webhooks/${id}`);
     await page.getByText("An event is blocking later events").waitFor();
-    expect(await page.getByRole("region", { name: "What is wrong" }).count()).toBe(0);
+    expect(await page.getByRole("region", { name: "Problem" }).count()).toBe(0);
     await page.getByText("Active", { exact: true }).waitFor();
     await checkLooks(page, "one retry");
     await page.evaluate(`history.pushState(null, "", "/dashboard/webhooks")`);
-    await page.getByText("is being retried; later events wait behind it.").waitFor();
+    await page.getByText("is being retried; later events wait for it.").waitFor();
     expect(await page.getByText("Failing", { exact: true }).count()).toBe(0);
     await shoot(page, "list-one-retry");
     expect((await world.ask("PATCH", `/${id}`, { ordering: "review" })).status).toBe(200);
@@ -231,7 +231,9 @@ describe.skipIf(lacks("chromium"))("the page of alerts", () => {
     await page.getByLabel("5", { exact: true }).uncheck();
     expect(await page.getByLabel("A subscription is disabled").isDisabled()).toBe(true);
     await button(page, "Save").click();
-    await page.getByText("Address number 2 must be one plain email address.").waitFor();
+    await page
+      .getByText("Address number 2 must be a single email address without a display name.")
+      .waitFor();
     await page.getByLabel("Addresses", { exact: true }).fill("ops@partner.example");
     await page.getByLabel("Alert URL").fill(receiver.url);
     await button(page, "Save").click();

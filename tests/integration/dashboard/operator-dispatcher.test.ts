@@ -26,19 +26,19 @@ describe.skipIf(lacks("chromium"))("the dispatcher in a browser", () => {
     const receiver = await Receiver.start(() => 500);
     const id = await subscribe(receiver.url, "CRM <b>bold</b>");
     const { page, faults } = await openOverview();
-    await page.getByText("No dispatcher runs: nothing is delivered").waitFor();
+    await page.getByText("No dispatcher is running: nothing is delivered").waitFor();
     await page.getByText("Updates live", { exact: true }).waitFor();
 
     const dispatcher = start([600_000]);
     try {
-      await page.getByText("All is well").waitFor();
+      await page.getByText("No problems").waitFor();
       await panel(page, "Dispatchers").getByText("64 shards").waitFor();
       await emit(3);
       const blocked = panel(page, "Blocking events").getByRole("row").filter({ hasText: "p1" });
       await blocked.getByText("2 of 4").waitFor();
       expect(await blocked.innerText()).toContain("review_received");
       await blocked.getByTitle(id).waitFor();
-      await page.getByText("1 event that failed and will be tried again.").waitFor();
+      await page.getByText("1 event failed and will be retried.").waitFor();
       expect(await seriousFaults(page)).toEqual([]);
       const token = await api.login(tenants.partners[0].owner.email);
       await blocked.getByRole("button", { name: "Disable the subscription of p1" }).click();
@@ -51,7 +51,7 @@ describe.skipIf(lacks("chromium"))("the dispatcher in a browser", () => {
       const operated = `/admin/partners/${tenants.partners[0].id}/webhooks/${id}`;
       const operator = await api.login(tenants.superAdmin.email);
       await api.call("DELETE", `${operated}?reason=Done`, { token: operator });
-      await page.getByText("All is well").waitFor();
+      await page.getByText("No problems").waitFor();
 
       // A 410 is a permanent failure at once; the twentieth in a row disables the subscription.
       receiver.answer = () => 410;
@@ -79,7 +79,7 @@ describe.skipIf(lacks("chromium"))("the dispatcher in a browser", () => {
       await dispatcher.stop();
       await receiver.stop();
     }
-    await page.getByText("No dispatcher runs: nothing is delivered").waitFor();
+    await page.getByText("No dispatcher is running: nothing is delivered").waitFor();
     expect(faults).toEqual([]);
     await page.close();
   });
@@ -89,7 +89,7 @@ describe.skipIf(lacks("chromium"))("the dispatcher in a browser", () => {
     await page.getByText("Updates live", { exact: true }).waitFor();
     const { masterKey } = api.deps.config;
     await api.stop();
-    await page.getByText(/^Not live: as it was \d+ s ago\./).waitFor();
+    await page.getByText(/^Not live: data is \d+ s old\./).waitFor();
     // The last known state stays visible.
     await panel(page, "Shards").waitFor();
     api = await startApi({ db: database.db, schedule: redis.schedule, config: { masterKey } });

@@ -109,7 +109,7 @@ describe.skipIf(lacks("chromium"))("an operator in a browser", () => {
       update webhook_subscriptions
          set state = 'disabled', disabled_at = now(), disabled_reason = 'suspended' where id = ${id}`;
     await page.reload();
-    await page.getByText("It is enabled again when the company is activated.").waitFor();
+    await page.getByText("It is enabled automatically when the company is activated.").waitFor();
     expect(await enable.count()).toBe(0);
     expect(faults).toEqual([]);
     await page.close();

@@ -47,7 +47,7 @@ describe.skipIf(lacks("chromium"))("the operator in a browser", () => {
     await createUser(page, { name: "Lou", email: "lou@fresh.example", role: "Location user" });
     await choose(page, "Account", "Fresh Bakery");
     await dialog.getByRole("button", { name: "Create user" }).click();
-    await dialog.getByText("is required of a location user").waitFor();
+    await dialog.getByText("is required for a location user").waitFor();
     await dialog.getByRole("combobox", { name: "Stores" }).click();
     await page.getByRole("option", { name: "Station" }).click();
     await page.keyboard.press("Escape");
@@ -97,7 +97,7 @@ describe.skipIf(lacks("chromium"))("the operator in a browser", () => {
     await dialog.getByText("This is you").waitFor();
     await confirm(page, "Deactivate");
     await dialog.getByText("The last active super-admin cannot be deactivated.").waitFor();
-    await dialog.getByText("Make somebody else a super-admin first").waitFor();
+    await dialog.getByText("Make another user a super-admin first").waitFor();
     await page.close();
   });
 
@@ -173,11 +173,11 @@ describe.skipIf(lacks("chromium"))("the operator in a browser", () => {
     const redirect = await card.getByText("/auth/sso/callback/").innerText();
     expect(redirect).toStartWith(`${root}/api/v1/auth/sso/callback/`);
 
-    await card.getByText("No DNS proof").waitFor();
+    await card.getByText("Not verified by DNS").waitFor();
 
     await card.getByRole("button", { name: /^Change/ }).click();
     await dialog.getByRole("switch", { name: "Allow passwords" }).click();
-    await dialog.getByRole("switch", { name: "Trust unconfirmed addresses" }).click();
+    await dialog.getByRole("switch", { name: "Trust unverified addresses" }).click();
     await dialog.getByRole("button", { name: "Save changes" }).click();
     await card.getByText("Not allowed").waitFor();
     const [row] = await database.db.sql`select trust_email from sso_connections`;
@@ -191,7 +191,7 @@ describe.skipIf(lacks("chromium"))("the operator in a browser", () => {
     expect(await discover()).toMatchObject({ password: true, sso: false });
     await card.getByRole("button", { name: /^Delete/ }).click();
     await confirm(page, "Delete");
-    await page.getByRole("heading", { name: "No connection yet" }).waitFor();
+    await page.getByRole("heading", { name: "No SSO connection yet" }).waitFor();
     expect(faults).toEqual([]);
     await page.close();
   });
@@ -211,7 +211,7 @@ describe.skipIf(lacks("chromium"))("the operator in a browser", () => {
       const row = rowOf(page, admin.email);
       if (at === "/team") await row.getByRole("button", { name: /^Single sign-on of/ }).click();
       else {
-        await row.getByRole("button", { name: /^More actions on/ }).click();
+        await row.getByRole("button", { name: /^More actions for/ }).click();
         await page.getByRole("menuitem", { name: "Single sign-on" }).click();
       }
       const dialog = page.getByRole("dialog", { name: "Single sign-on of" });
@@ -219,7 +219,7 @@ describe.skipIf(lacks("chromium"))("the operator in a browser", () => {
       expect(await seriousFaultsInSchemes(page)).toEqual([]);
       await dialog.getByRole("button", { name: "Unlink https://idp.example" }).click();
       const question = page.getByRole("dialog", { name: /^Unlink / });
-      await question.getByText("end at once").waitFor();
+      await question.getByText("end immediately").waitFor();
       await question.getByRole("button", { name: "Unlink", exact: true }).click();
       await dialog.getByText("No identity is linked.").waitFor();
       expect(await database.db.sql`select from sso_identities`).toHaveLength(0);
@@ -390,7 +390,7 @@ describe.skipIf(lacks("chromium"))("the operator in a browser", () => {
     await go(page, "Connections");
     await look("A provider reports");
     await page.getByRole("tab", { name: "Single sign-on" }).click();
-    await look("People of a company");
+    await look("Users of a company");
     await go(page, "Audit log");
     await entries(page)
       .getByRole("row")
@@ -399,7 +399,7 @@ describe.skipIf(lacks("chromium"))("the operator in a browser", () => {
       .first()
       .getByRole("button")
       .click();
-    await look("Only what this user did");
+    await look("Show only this user");
     await entries(page).getByRole("definition").filter({ hasText: HOSTILE }).first().waitFor();
     expect(found).toEqual([]);
     expect(faults).toEqual([]);

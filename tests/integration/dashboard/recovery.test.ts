@@ -78,11 +78,11 @@ describe.skipIf(lacks("chromium"))("a disabled subscription", () => {
     const id = await disabled();
     const { page } = await world.open(`/webhooks/${id}?tab=deliveries`);
     await page.getByRole("button", { name: "Test", exact: true }).click();
-    await page.getByText("sends nothing until it is enabled").waitFor();
+    await page.getByText("is disabled and sends nothing").waitFor();
     expect(await allErrors(page)).toEqual([]);
     await page.keyboard.press("Escape");
     await button(page, "Resend all …").click();
-    await page.getByText("sends nothing until it is enabled").waitFor();
+    await page.getByText("is disabled and sends nothing").waitFor();
     expect(
       await page.getByRole("dialog").getByRole("button", { name: "Resend" }).isDisabled(),
     ).toBe(true);
@@ -94,7 +94,7 @@ describe.skipIf(lacks("chromium"))("a disabled subscription", () => {
     const { page } = await world.open(`/webhooks/${id}`);
     await button(page, "Enable …").click();
     await page.getByRole("dialog").getByRole("button", { name: "Enable" }).click();
-    await page.getByText("Your endpoint took the test event").waitFor();
+    await page.getByText("Your endpoint accepted the test event").waitFor();
     await page.keyboard.press("Escape");
     const other = await disabled();
     await page.evaluate(`history.pushState(null, "", "/dashboard/webhooks/${other}")`);
@@ -102,7 +102,7 @@ describe.skipIf(lacks("chromium"))("a disabled subscription", () => {
     await page.getByLabel("Send a test event first").uncheck();
     await page.getByRole("dialog").getByRole("button", { name: "Enable" }).click();
     await button(page, "Send a test event").click();
-    await page.getByText("Your endpoint took the test event").waitFor();
+    await page.getByText("Your endpoint accepted the test event").waitFor();
   });
 });
 

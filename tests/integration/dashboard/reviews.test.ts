@@ -42,7 +42,7 @@ describe.skipIf(lacks("chromium"))("the reviews in a browser", () => {
     await page.getByRole("button", { name: "Under review" }).click();
     await page.getByRole("button", { name: "Rejected" }).click();
     // A closed flag has no transitions, but the review may be flagged again.
-    await page.getByLabel("Flag it again, because").waitFor();
+    await page.getByLabel("Reason for flagging it again").waitFor();
     expect(await page.getByRole("button", { name: "Accepted" }).count()).toBe(0);
 
     await page.getByRole("combobox", { name: "Assigned to" }).click();
@@ -61,7 +61,7 @@ describe.skipIf(lacks("chromium"))("the reviews in a browser", () => {
       `${me} deleted the response`,
       `${me} changed the response`,
       `${me} responded`,
-      "Name of google brought in the review",
+      "Name of google reported the review",
     ]);
     expect(faults).toEqual([]);
     await page.close();
@@ -163,13 +163,13 @@ describe.skipIf(lacks("chromium"))("the reviews in a browser", () => {
     await page.getByRole("button", { name: "Flag review" }).click();
     const alert = page.getByRole("alert");
     await alert.getByText("The review already has an open flag.").waitFor();
-    expect(await alert.innerText()).toContain("A colleague flagged it meanwhile.");
+    expect(await alert.innerText()).toContain("A colleague flagged the review.");
     expect(await page.getByLabel("Why should it be checked?").inputValue()).toBe("Mine");
     await remove(external);
     await page.getByLabel("Add a note").fill("Gone?");
     await page.getByRole("button", { name: "Add note" }).click();
     await page.getByText("Name of google removed this review").waitFor();
-    await page.getByText("Nobody responded before the review was removed.").waitFor();
+    await page.getByText("The review was removed before anyone responded.").waitFor();
     expect(await page.getByLabel("Your response").count()).toBe(0);
     await page.close();
   });

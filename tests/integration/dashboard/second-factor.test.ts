@@ -26,7 +26,7 @@ describe.skipIf(lacks("chromium"))("the second step of a sign-in", () => {
     await page.keyboard.press("Enter");
     await passwordField(page).fill(PASSWORD);
     await page.keyboard.press("Enter");
-    const field = page.getByLabel("Code of your authenticator app");
+    const field = page.getByLabel("Code from your authenticator app");
     await field.and(page.locator(":focus")).waitFor();
     expect(await field.getAttribute("autocomplete")).toBe("one-time-code");
     expect(await field.getAttribute("inputmode")).toBe("numeric");
@@ -44,7 +44,7 @@ describe.skipIf(lacks("chromium"))("the second step of a sign-in", () => {
     const holder = await appHolder();
     const { page } = await openDashboard(browser, { root });
     await toSecondStep(page, holder.user.email);
-    const field = page.getByLabel("Code of your authenticator app");
+    const field = page.getByLabel("Code from your authenticator app");
     for (let i = 0; i < 5; i++) {
       const answered = page.waitForResponse("**/login/second-factor");
       await field.fill(wrongCode(holder, clock));
@@ -84,7 +84,7 @@ describe.skipIf(lacks("chromium"))("the second step of a sign-in", () => {
     await page.getByText("The code is wrong, has expired or was used before.").waitFor();
     await checkLooks(page, "factor recovery code");
     await button(page, "Use the authenticator app instead").click();
-    await page.getByLabel("Code of your authenticator app").fill(codeOf(holder));
+    await page.getByLabel("Code from your authenticator app").fill(codeOf(holder));
     await isIn(page);
     await page.close();
   });
@@ -101,7 +101,7 @@ describe.skipIf(lacks("chromium"))("the second step of a sign-in", () => {
     await page.keyboard.type(await codeSentTo(api.deps, email));
     await page.getByLabel("New password").fill("another horse battery staple");
     await button(page, "Set the password and sign in").click();
-    await page.getByLabel("Code of your authenticator app").fill(codeOf(holder));
+    await page.getByLabel("Code from your authenticator app").fill(codeOf(holder));
     await isIn(page);
     await page.close();
   });
@@ -121,11 +121,11 @@ describe.skipIf(lacks("chromium"))("a required second factor", () => {
     await button(page, "Authenticator app").click();
     const secret = await shownSecret(page);
     await checkLooks(page, "factor enrolment app");
-    const field = page.getByLabel("Code that the app shows");
+    const field = page.getByLabel("Code shown in the app");
     await field.fill(wrongCode({ secret }, clock));
     await button(page, "Add the app").click();
     await page.getByText("The code is wrong, or the secret has expired").waitFor();
-    await button(page, "Begin again with a new key").click();
+    await button(page, "Start again with a new key").click();
     await page.getByText(grouped(secret)).waitFor({ state: "detached" });
     const next = await shownSecret(page);
     await field.fill(appCode(next, clock));
@@ -178,14 +178,14 @@ describe.skipIf(lacks("chromium"))("the security page", () => {
     const { page, faults } = await openDashboard(browser, { root, path: "/security" });
     await addAuthenticator(page);
     await toPassword(page, email);
-    await page.getByText("Without it, your password alone lets somebody in.").waitFor();
+    await page.getByText("Without it, anyone who knows your password can sign in.").waitFor();
     await checkLooks(page, "factor security none");
     await button(page, "Add authenticator app").click();
     const secret = await shownSecret(page);
     await checkLooks(page, "factor security app");
-    await page.getByLabel("Code that the app shows").fill(appCode(secret, clock));
+    await page.getByLabel("Code shown in the app").fill(appCode(secret, clock));
     await page.keyboard.press("Enter");
-    await button(page, "I have kept them").click();
+    await button(page, "I have stored them").click();
     await rows(page).filter({ hasText: "Authenticator app" }).waitFor();
     await page.getByText("10 recovery codes left").waitFor();
     expect(await button(page, "Add authenticator app").count()).toBe(0);
@@ -199,7 +199,7 @@ describe.skipIf(lacks("chromium"))("the security page", () => {
     const codes = page.getByRole("list", { name: "Recovery codes" }).getByRole("listitem");
     await codes.first().waitFor();
     expect(await codes.count()).toBe(10);
-    await button(page, "I have kept them").click();
+    await button(page, "I have stored them").click();
     for (const name of ["Authenticator app", "Blue key"]) {
       await button(page, `Remove ${name}`).click();
       await confirm(page, "Remove");
@@ -217,7 +217,7 @@ describe.skipIf(lacks("chromium"))("the security page", () => {
       (select code_hash from recovery_codes where user_id = ${id} limit 6)`;
     const { page } = await openDashboard(browser, { root, path: "/security" });
     await toSecondStep(page, holder.user.email);
-    await page.getByLabel("Code of your authenticator app").fill(codeOf(holder));
+    await page.getByLabel("Code from your authenticator app").fill(codeOf(holder));
     await page.getByText("4 recovery codes left").waitFor();
     expect(await page.getByText("before you run out").count()).toBe(0);
     await database.db.sql`delete from recovery_codes where user_id = ${id} and code_hash in
@@ -234,7 +234,7 @@ describe.skipIf(lacks("chromium"))("the security page", () => {
     const { email } = holder.user;
     const { page } = await openDashboard(browser, { root, path: "/security" });
     await toSecondStep(page, email);
-    await page.getByLabel("Code of your authenticator app").fill(codeOf(holder));
+    await page.getByLabel("Code from your authenticator app").fill(codeOf(holder));
     await button(page, "Change password").click();
     await page.getByLabel("Current password").fill(PASSWORD);
     await button(page, "Email me a code").click();
@@ -242,7 +242,7 @@ describe.skipIf(lacks("chromium"))("the security page", () => {
     await page.keyboard.type(await codeSentTo(api.deps, email));
     await page.getByRole("textbox", { name: "New password" }).fill("another horse battery staple");
     await button(page, "Set the password").click();
-    await page.getByLabel("Code of your authenticator app").fill(codeOf(holder));
+    await page.getByLabel("Code from your authenticator app").fill(codeOf(holder));
     await page.getByRole("heading", { name: "Security", level: 1 }).waitFor();
     await page.getByText("With a new password").waitFor();
     await page.close();
@@ -254,20 +254,20 @@ describe.skipIf(lacks("chromium"))("a request that demands a proof", () => {
     const holder = await appHolder();
     const { page, faults } = await openDashboard(browser, { root, path: "/security" });
     await toSecondStep(page, holder.user.email);
-    await page.getByLabel("Code of your authenticator app").fill(codeOf(holder));
+    await page.getByLabel("Code from your authenticator app").fill(codeOf(holder));
     await button(page, "Create new codes").click();
     clock.advance(STALE_MS);
     await confirm(page, "Create new codes");
     const asked = page.getByRole("dialog", { name: "Confirm that it is you" });
-    await asked.getByLabel("Code of your authenticator app").waitFor();
+    await asked.getByLabel("Code from your authenticator app").waitFor();
     await checkLooks(page, "factor step-up");
     await page.keyboard.press("Escape");
     await asked.waitFor({ state: "detached" });
-    await page.getByText("You did not confirm that it is you.").waitFor();
+    await page.getByText("You did not confirm your identity.").waitFor();
     await confirm(page, "Create new codes");
-    await asked.getByLabel("Code of your authenticator app").fill(codeOf(holder));
+    await asked.getByLabel("Code from your authenticator app").fill(codeOf(holder));
     await page.getByRole("list", { name: "Recovery codes" }).waitFor();
-    await button(page, "I have kept them").click();
+    await button(page, "I have stored them").click();
     // The proof counts for ten minutes.
     await button(page, "Remove Authenticator app").click();
     await confirm(page, "Remove");
@@ -287,7 +287,7 @@ describe.skipIf(lacks("chromium"))("a request that demands a proof", () => {
     const codes = page.getByRole("list", { name: "Recovery codes" }).getByRole("listitem");
     await codes.first().waitFor();
     const [, code = ""] = await codes.allInnerTexts();
-    await button(page, "I have kept them").click();
+    await button(page, "I have stored them").click();
     const asked = page.getByRole("dialog", { name: "Confirm that it is you" });
     clock.advance(STALE_MS);
     await button(page, "Create new codes").click();
@@ -301,7 +301,7 @@ describe.skipIf(lacks("chromium"))("a request that demands a proof", () => {
     await field.fill(code);
     await button(page, "Use the recovery code").click();
     await codes.first().waitFor();
-    await button(page, "I have kept them").click();
+    await button(page, "I have stored them").click();
     clock.advance(STALE_MS);
     await button(page, "Remove Blue key").click();
     await confirm(page, "Remove");
@@ -330,7 +330,7 @@ describe.skipIf(lacks("chromium"))("a request that demands a proof", () => {
     ] as const;
     const { page } = await openDashboard(browser, { root, path: "/security" });
     await toSecondStep(page, holder.user.email);
-    await page.getByLabel("Code of your authenticator app").fill(codeOf(holder));
+    await page.getByLabel("Code from your authenticator app").fill(codeOf(holder));
     await isIn(page);
     const asked = page.getByRole("dialog", { name: "Confirm that it is you" });
     for (const [path, label, save] of forms) {
@@ -340,12 +340,12 @@ describe.skipIf(lacks("chromium"))("a request that demands a proof", () => {
       const url = `${root}/typed${path.length}`;
       await page.getByLabel(label).fill(url);
       await page.getByRole("button", { name: save }).click();
-      await asked.getByLabel("Code of your authenticator app").waitFor();
+      await asked.getByLabel("Code from your authenticator app").waitFor();
       await page.keyboard.press("Escape");
-      await page.getByText("You did not confirm that it is you.").waitFor();
+      await page.getByText("You did not confirm your identity.").waitFor();
       expect(await page.getByLabel(label).inputValue()).toBe(url);
       await page.getByRole("button", { name: save }).click();
-      await asked.getByLabel("Code of your authenticator app").fill(codeOf(holder));
+      await asked.getByLabel("Code from your authenticator app").fill(codeOf(holder));
       await page.getByText("Saved.").waitFor();
       expect(await page.getByLabel(label).inputValue()).toBe(url);
     }
@@ -362,7 +362,7 @@ describe.skipIf(lacks("chromium"))("a request that demands a proof", () => {
     await page.getByText("You signed in more than ten minutes ago.").waitFor();
     await checkLooks(page, "factor step-up without factor");
     await button(page, "Sign in again").click();
-    await page.getByText("You will return to the same page.").waitFor();
+    await page.getByText("You then return to the same page.").waitFor();
     await toPassword(page, email);
     await button(page, "Add authenticator app").click();
     await shownSecret(page);
@@ -381,7 +381,7 @@ describe.skipIf(lacks("chromium"))("the requirement of a second factor", () => {
     const requires = page.getByRole("switch", { name: "Require two-step verification" });
     await requires.press("Space");
     await confirm(page, "Require it");
-    await page.getByText("Set up a second factor of your own first.").waitFor();
+    await page.getByText("Add a second factor to your own account first.").waitFor();
     await checkLooks(page, "factor requirement");
     // Both move the clock, which would end the waits of requests that are under way.
     const holder = await withApp({ api, clock }, owner);
@@ -393,7 +393,7 @@ describe.skipIf(lacks("chromium"))("the requirement of a second factor", () => {
     await button(page, "Manage token").click();
     await button(page, "Generate token").click();
     const asked = page.getByRole("dialog", { name: "Confirm that it is you" });
-    await asked.getByLabel("Code of your authenticator app").fill(code);
+    await asked.getByLabel("Code from your authenticator app").fill(code);
     await button(page, "Regenerate").waitFor();
     await page.getByRole("link", { name: "Team access" }).click();
     await requires.click();
@@ -422,7 +422,7 @@ describe.skipIf(lacks("chromium"))("the requirement of a second factor", () => {
     await confirm(page, "Stop requiring two-step");
     await row("p2-a1").getByText("Two-step required").waitFor({ state: "detached" });
     await page.goto(`${root}/dashboard/users?q=${email}`);
-    await button(page, `More actions on Name of ${email}`).click();
+    await button(page, `More actions for Name of ${email}`).click();
     await page.getByRole("menuitem", { name: "Reset second factors" }).click();
     await page.getByText(`the recovery codes of ${email} are removed`).waitFor();
     await checkLooks(page, "factor reset");

@@ -19,7 +19,7 @@ describe.skipIf(lacks("chromium"))("the secret of a subscription", () => {
     const { id, secret } = await rotated();
     const { page, faults } = await world.open(`/webhooks/${id}?tab=settings`);
     await signatures(page)
-      .getByText(/signed with the former secret, until .+, in 23 h 59 min/)
+      .getByText(/signed with the previous secret, until .+, in 23 h 59 min/)
       .waitFor();
     await checkLooks(page, "secret");
     const { body } = await world.ask("GET", `/${id}`);
@@ -29,16 +29,16 @@ describe.skipIf(lacks("chromium"))("the secret of a subscription", () => {
     await until("the first", () => receiver.received.length === 1);
     expect(receiver.received[0]?.headers["x-svc-signature-previous"]).toBeDefined();
 
-    await button(page, "End the former secret now …").focus();
+    await button(page, "Revoke the previous secret now …").focus();
     await page.keyboard.press("Enter");
-    const dialog = page.getByRole("dialog", { name: "End the former secret" });
-    await dialog.getByText("refuses them all").waitFor();
+    const dialog = page.getByRole("dialog", { name: "Revoke the previous secret" });
+    await dialog.getByText("rejects all of them").waitFor();
     expect(await allErrors(page)).toEqual([]);
-    await dialog.getByRole("button", { name: "End it" }).focus();
+    await dialog.getByRole("button", { name: "Revoke" }).focus();
     await page.keyboard.press("Enter");
     await signatures(page).getByText("not sent").waitFor();
     await signatures(page).and(page.locator(":focus")).waitFor();
-    expect(await button(page, "End the former secret now …").count()).toBe(0);
+    expect(await button(page, "Revoke the previous secret now …").count()).toBe(0);
     expect((await world.ask("GET", `/${id}`)).body["previous_secret_expires_at"]).toBeNull();
 
     await world.emit(1);
@@ -55,9 +55,9 @@ describe.skipIf(lacks("chromium"))("the secret of a subscription", () => {
   test("is not ended by a cancelled dialog, and a grace period ends automatically", async () => {
     const { id } = await rotated();
     const { page } = await world.open(`/webhooks/${id}?tab=settings`);
-    await button(page, "End the former secret now …").click();
+    await button(page, "Revoke the previous secret now …").click();
     await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
-    await button(page, "End the former secret now …").waitFor();
+    await button(page, "Revoke the previous secret now …").waitFor();
     expect((await world.ask("GET", `/${id}`)).body["previous_secret_expires_at"]).not.toBeNull();
     await world.database.db.sql`
       update webhook_subscriptions set previous_secret_expires_at = now() + interval '4 seconds' where id = ${id}`;
@@ -72,7 +72,7 @@ describe.skipIf(lacks("chromium"))("the secret of a subscription", () => {
     await button(page, "View secret").click();
     await page.getByLabel("Secret", { exact: true }).waitFor();
     expect(await page.getByLabel("Secret for Standard Webhooks").count()).toBe(0);
-    await page.getByRole("switch", { name: "Send the headers of Standard Webhooks" }).click();
+    await page.getByRole("switch", { name: "Send Standard Webhooks headers" }).click();
     const request = page.waitForRequest((one) => one.method() === "PATCH");
     await button(page, "Save 1 change").click();
     expect((await request).postDataJSON()).toEqual({ standard_webhooks: true });

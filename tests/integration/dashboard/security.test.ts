@@ -27,7 +27,7 @@ describe.skipIf(lacks("chromium"))("the security page", () => {
     await page.getByText("A new password ends all other sessions").waitFor();
     await page.getByLabel("Current password").fill("wrong");
     await button(page, "Email me a code").click();
-    await page.getByText("This is not your current password.").waitFor();
+    await page.getByText("The password is wrong.").waitFor();
     await page.getByLabel("Current password").fill(PASSWORD);
     await button(page, "Email me a code").click();
     await page.getByLabel("Digit 1 of 6").and(page.locator(":focus")).waitFor();
@@ -92,7 +92,7 @@ describe.skipIf(lacks("chromium"))("the security page", () => {
     const { page } = await openSecurity(email);
     const rows = page.getByRole("table", { name: "Sessions" }).locator("tbody").getByRole("row");
     await rows.nth(3).waitFor();
-    expect(await rows.filter({ hasText: "This one" }).count()).toBe(1);
+    expect(await rows.filter({ hasText: "This session" }).count()).toBe(1);
     await rows.nth(3).getByRole("button").click();
     await page.getByRole("dialog").getByText("is signed out immediately").waitFor();
     await button(page, "End the session").click();
@@ -102,7 +102,7 @@ describe.skipIf(lacks("chromium"))("the security page", () => {
     await page.getByRole("dialog").getByRole("button", { name: "End all others" }).click();
     await page.getByText("Only this session is left.").waitFor();
     expect(await Promise.all(tokens.map(isAlive))).toEqual([false, false, false]);
-    await rows.filter({ hasText: "This one" }).waitFor();
+    await rows.filter({ hasText: "This session" }).waitFor();
     expect(await rows.count()).toBe(1);
     await button(page, "End all others").waitFor({ state: "detached" });
     await page.close();
@@ -215,6 +215,6 @@ const isAlive = async (token: string) =>
 
 async function openSecurity(email: string, look: Look = {}) {
   const opened = await openSignedIn(browser, { root, path: "/security", email, ...look });
-  await opened.page.getByText("This one").waitFor();
+  await opened.page.getByText("This session").waitFor();
   return opened;
 }

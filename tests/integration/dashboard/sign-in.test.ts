@@ -52,7 +52,7 @@ describe.skipIf(lacks("chromium"))("the sign-in", () => {
       expect(await links.allInnerTexts()).toEqual(areas);
       await page.evaluate(`history.pushState(null, "", "/dashboard${foreign}")`);
       await page.getByRole("heading", { name: "Page not found" }).waitFor();
-      expect(await page.getByText("not for your role").count()).toBe(1);
+      expect(await page.getByText("your role does not allow it").count()).toBe(1);
       await page.close();
     }
   });
@@ -104,7 +104,7 @@ describe.skipIf(lacks("chromium"))("the sign-in", () => {
       await page.getByText("Wrong email or password").waitFor();
     }
     await tryPassword(page, PASSWORD);
-    await page.getByText("Sign-in is locked for a while").waitFor();
+    await page.getByText("Sign-in is locked").waitFor();
     expect(await passwordField(page).isDisabled()).toBe(true);
     expect(await button(page, "Sign in").isDisabled()).toBe(true);
     await page.getByText(/0:0[1-4]/).waitFor();
@@ -220,7 +220,7 @@ describe.skipIf(lacks("chromium"))("a session", () => {
     await tryPassword(page, PASSWORD);
     const { token } = (await (await answered).json()) as { token: string };
     await page.getByRole("link", { name: "Security" }).click();
-    await page.getByText("This one").waitFor();
+    await page.getByText("This session").waitFor();
     await page.getByRole("button", { name: /^Account of/ }).click();
     await page.getByRole("menuitem", { name: "Sign out" }).click();
     await page.getByText("You are signed out", { exact: true }).waitFor();
@@ -244,7 +244,7 @@ describe.skipIf(lacks("chromium"))("a session", () => {
     await page.reload();
     await page.getByRole("button", { name: "Account of Renamed meanwhile" }).waitFor();
     await page.getByRole("link", { name: "Security" }).click();
-    await page.getByText("This one").waitFor();
+    await page.getByText("This session").waitFor();
     await database.db.sql`delete from tokens where user_id = ${user.id}`;
     await page.getByRole("link", { name: "API Keys" }).click();
     await page.getByText("You were signed out").waitFor();
@@ -267,7 +267,7 @@ describe.skipIf(lacks("chromium"))("a forgotten password", () => {
     expect(await first.getAttribute("autocomplete")).toBe("one-time-code");
     const code = await codeSentTo(api.deps, email);
     await page.keyboard.type(otherThan(code));
-    await page.getByText("That code is wrong, expired or used up.").waitFor();
+    await page.getByText("The code is wrong, expired or already used.").waitFor();
     await first.and(page.locator(":focus")).waitFor();
     expect(await seriousFaults(page)).toEqual([]);
     await paste(page, code);
@@ -310,11 +310,11 @@ describe.skipIf(lacks("chromium"))("a forgotten password", () => {
     await toPassword(page, email);
     await button(page, "Forgot your password?").click();
     await button(page, "Email me a code").click();
-    await page.getByText(/Another code can be sent in \d+ s/).waitFor();
+    await page.getByText(/You can request another code in \d+ s/).waitFor();
     expect(await button(page, "Send another code").count()).toBe(0);
     await page.clock.runFor(61_000);
     await button(page, "Send another code").click();
-    await page.getByText(/Another code can be sent in \d+ s/).waitFor();
+    await page.getByText(/You can request another code in \d+ s/).waitFor();
     expect((await mailsTo(api.deps, email)).length).toBe(2);
     await context.close();
   });

@@ -53,7 +53,7 @@ describe.skipIf(lacks("chromium"))("a partner, in a browser", () => {
       await page.getByText("New events are held").waitFor();
       await walk.look("list");
       await walk.click(link(page, "Production"));
-      const card = page.getByRole("region", { name: "What is wrong" });
+      const card = page.getByRole("region", { name: "Problem" });
       await card.getByText("Since", { exact: true }).waitFor();
       await card.getByRole("cell", { name: "410" }).waitFor();
       walk.done();
@@ -75,7 +75,7 @@ describe.skipIf(lacks("chromium"))("a partner, in a browser", () => {
       await page.getByLabel("Deliver the 2 held events").waitFor();
       await walk.look("dialog");
       await walk.click(inDialog(page, "Enable"));
-      await page.getByText("Your endpoint took the test event").waitFor();
+      await page.getByText("Your endpoint accepted the test event").waitFor();
       walk.done();
       await walk.look("test");
     });

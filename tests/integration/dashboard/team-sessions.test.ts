@@ -35,7 +35,7 @@ describe.skipIf(lacks("chromium"))("the access of a team", () => {
     const theirs = sessions.getByRole("row").filter({ hasText: email });
     await theirs.nth(1).waitFor();
     expect(await theirs.count()).toBe(2);
-    await sessions.getByText("This one").waitFor();
+    await sessions.getByText("This session").waitFor();
     await checkLooks(page, `access ${type}`);
     // The newest is the first.
     await theirs.first().getByRole("button").click();
@@ -48,9 +48,9 @@ describe.skipIf(lacks("chromium"))("the access of a team", () => {
     await page.getByText("The session is ended.").waitFor();
     expect(await theirs.count()).toBe(1);
     expect(await Promise.all([other, signIn, token].map(isAlive))).toEqual([false, true, true]);
-    await button(page, `End the token of ${nameOf(email)}: Nightly export`).click();
-    await confirm(page, "End the token");
-    await page.getByText("The token is ended.").waitFor();
+    await button(page, `Revoke the token of ${nameOf(email)}: Nightly export`).click();
+    await confirm(page, "Revoke token");
+    await page.getByText("The token is revoked.").waitFor();
     expect(await isAlive(token)).toBe(false);
     expect(await isAlive(signIn)).toBe(true);
     await page.getByText("Your team has no tokens.").waitFor();
@@ -70,7 +70,7 @@ describe.skipIf(lacks("chromium"))("the access of a team", () => {
     await row(partner.owner.email).waitFor();
     expect(await row(partner.owner.email).getByRole("button").count()).toBe(0);
     expect(await row(partner.admin.email).getByRole("button").count()).toBe(1);
-    expect(await page.getByText("Where your people are signed in").count()).toBe(0);
+    expect(await page.getByText("Active sessions of your team").count()).toBe(0);
     await page.close();
   });
 

@@ -89,11 +89,11 @@ describe.skipIf(lacks("chromium"))("the list of deliveries", () => {
     const read = page.getByText((await rows(page).nth(20).locator("code").textContent()) ?? "-");
     const before = await read.boundingBox();
     await world.emit(3);
-    await button(page, "Show what is new").waitFor();
+    await button(page, "Show new deliveries").waitFor();
     expect(await read.boundingBox()).toEqual(before);
-    await button(page, "Show what is new").click();
+    await button(page, "Show new deliveries").click();
     await has(page, 44);
-    await button(page, "Show what is new").waitFor({ state: "detached" });
+    await button(page, "Show new deliveries").waitFor({ state: "detached" });
   });
 
   test("shows what happened between its first read and the start of the stream", async () => {
@@ -105,7 +105,7 @@ describe.skipIf(lacks("chromium"))("the list of deliveries", () => {
       await route.continue();
     });
     await page.getByRole("link", { name: "Deliveries" }).click();
-    await page.getByText("No events yet").waitFor();
+    await page.getByText("No deliveries yet").waitFor();
     await world.emit(1);
     await settled(id, 1);
     missed.resolve();
@@ -123,7 +123,7 @@ describe.skipIf(lacks("chromium"))("the list of deliveries", () => {
     await page.getByText("Reconnecting …").waitFor();
     await world.emit(1);
     await settled(id, 2);
-    await button(page, "Show what is new").click();
+    await button(page, "Show new deliveries").click();
     await shows(page, 2);
     await world.emit(1);
     await settled(id, 3);
@@ -156,14 +156,14 @@ describe.skipIf(lacks("chromium"))("the list of deliveries", () => {
     await button(page, "With failures").click();
     await page.getByText("Failed", { exact: true }).nth(1).waitFor();
     await button(page, "Resend all …").click();
-    await page.getByLabel("All undelivered events of a period").check();
+    await page.getByLabel("All undelivered events in a period").check();
     await page.getByRole("dialog").getByRole("button", { name: "Resend 2 events" }).click();
     await page.getByText("2 events queued.").waitFor();
     await until("recovered", () => receiver.received.length === 2);
     await page.getByText("Delivered", { exact: true }).nth(1).waitFor();
     await button(page, "Resend all …").click();
-    await page.getByLabel("All undelivered events of a period").check();
-    await page.getByText("Every event of this period was delivered or is queued.").waitFor();
+    await page.getByLabel("All undelivered events in a period").check();
+    await page.getByText("All events of this period are delivered or queued.").waitFor();
     expect(
       await page.getByRole("dialog").getByRole("button", { name: "Resend" }).isDisabled(),
     ).toBe(true);
@@ -172,7 +172,7 @@ describe.skipIf(lacks("chromium"))("the list of deliveries", () => {
   test("explains its purpose while it is empty", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     const { page } = await world.open(`/webhooks/${id}?tab=deliveries`);
-    await page.getByText("No events yet").waitFor();
+    await page.getByText("No deliveries yet").waitFor();
     await button(page, /^Test$/).click();
     await button(page, "Send a test event").click();
     await page.getByRole("dialog").getByText("Delivered", { exact: true }).waitFor();
@@ -204,7 +204,7 @@ describe.skipIf(lacks("chromium"))("one delivery", () => {
     receiver.answer = () => 200;
     await button(page, "Resend …").click();
     await page.getByRole("dialog").getByRole("button", { name: "Resend" }).click();
-    await page.getByText("Your endpoint accepted it.").waitFor();
+    await page.getByText("Your endpoint accepted the event.").waitFor();
     await page.getByText("Attempt 1 of 4, round 2").waitFor();
     expect(receiver.received.at(-1)?.headers["x-svc-delivery"]).toBe(eventId);
     expect(faults).toEqual([]);
@@ -218,7 +218,7 @@ describe.skipIf(lacks("chromium"))("one delivery", () => {
     const { page } = await world.open(`/webhooks/${id}/deliveries/${receiver.eventIds[0]}`);
     await button(page, "Resend …").click();
     await page.getByRole("dialog").getByRole("button", { name: "Resend" }).click();
-    await page.getByText("It is on its way already").waitFor();
+    await page.getByText("Wait for its next attempt.").waitFor();
   });
 
   test("that does not exist shows an error with a link back", async () => {
@@ -226,7 +226,7 @@ describe.skipIf(lacks("chromium"))("one delivery", () => {
     const { page } = await world.open(`/webhooks/${id}/deliveries/01JWNB9PR0ZV8X2D3F4G5H6J00`);
     await page.getByRole("alert").waitFor();
     await page.getByRole("link", { name: "Deliveries of Test" }).click();
-    await page.getByText("No events yet").waitFor();
+    await page.getByText("No deliveries yet").waitFor();
   });
 
   test("shows what a hostile endpoint answers as text", async () => {

@@ -117,7 +117,7 @@ describe.skipIf(lacks("chromium"))("a new subscription", () => {
     await page.getByText("This address is not public.").waitFor();
     await button(page, "Continue").click();
     await button(page, "Create subscription").click();
-    await page.getByText("must lead to a public address", { exact: false }).first().waitFor();
+    await page.getByText("must resolve to a public address", { exact: false }).first().waitFor();
     expect(await url.getAttribute("aria-invalid")).toBe("true");
     await url.and(page.locator(":focus")).waitFor();
   });
@@ -125,7 +125,7 @@ describe.skipIf(lacks("chromium"))("a new subscription", () => {
   test("offers no kind with a taken slot, and shows the subscription in it", async () => {
     await world.subscribe({ webhook_url: receiver.url, label: "First" });
     const { page } = await world.open("/webhooks/new");
-    await page.getByText("Taken by “First”").waitFor();
+    await page.getByText("Already used by “First”").waitFor();
     expect(await page.getByRole("radio", { name: "Immediate" }).isDisabled()).toBe(true);
     expect(await page.getByRole("radio", { name: "Batch" }).isChecked()).toBe(true);
   });
@@ -243,7 +243,7 @@ describe.skipIf(lacks("chromium"))("a subscription", () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     const { page } = await world.open(`/webhooks/${id}?tab=settings`);
     await page.getByLabel("Endpoint URL").fill("https://127.0.0.1.nip.invalid@evil.test/");
-    await page.getByText("Leave out the user name").waitFor();
+    await page.getByText("Remove the user name").waitFor();
     await page.getByLabel("Endpoint URL").fill("http://[::ffff:10.0.0.1]/");
     await world.ask("PATCH", `/${id}`, { label: "Changed elsewhere" });
     await page.getByRole("heading", { name: "Changed elsewhere" }).waitFor();
@@ -258,9 +258,9 @@ describe.skipIf(lacks("chromium"))("a subscription", () => {
     const { page } = await world.open(`/webhooks/${id}?tab=settings`);
     await button(page, "Delete the subscription …").click();
     await page.getByText("0 queued events").waitFor();
-    expect(await button(page, "Delete for good").isDisabled()).toBe(true);
+    expect(await button(page, "Delete permanently").isDisabled()).toBe(true);
     await page.getByLabel("Type Old one to confirm").fill("Old one");
-    await button(page, "Delete for good").click();
+    await button(page, "Delete permanently").click();
     await page.getByText("Immediate: not in use").waitFor();
     expect((await world.ask("GET", `/${id}`)).status).toBe(404);
   });

@@ -17,7 +17,7 @@ test("every advisory lock is of one job by its name, or has its kind as the firs
   expect(keys.length).toBeGreaterThanOrEqual(6);
   expect(keys.filter((key) => !JOB.test(key ?? "") && !THING.test(key ?? ""))).toEqual([]);
   const named = [...text.matchAll(/'reviewrelay:([a-z-]+)'/g)].map(([, job]) => String(job));
-  const turns = [...text.matchAll(/(?:takeTurn|waitForTurn)\(tx, "([a-z-]+)"\)/g)];
+  const turns = [...text.matchAll(/(?:tryJobLock|waitForTurn)\(tx, "([a-z-]+)"\)/g)];
   const jobs = [...new Set([...named, ...turns.map(([, job]) => String(job))])];
   const hashes = await database.db.sql<{ hash: number }[]>`
     select distinct hashtext('reviewrelay:' || job) as hash from unnest(${jobs}::text[]) job`;

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 
 import { hitStatements } from "../../support/hit-statements.ts";
 import { BASE_PATH } from "../../../src/http/access.ts";
-import { createSecretBox } from "../../../src/lib/secret-box.ts";
+import { createSecretBox } from "../../../src/lib/secrets.ts";
 import { PASSWORD } from "../../support/api.ts";
 import { ApiProcess } from "../../support/processes/api-process.ts";
 import { createTestSchedule } from "../../support/dispatch.ts";

@@ -2,7 +2,7 @@ import { describe, expect, setSystemTime, test } from "bun:test";
 
 import { serverTime } from "../../../db/server.ts";
 import { addMs } from "../../../src/lib/clock.ts";
-import { createProcessMetrics } from "../../../src/lib/metrics-server.ts";
+import { createProcessMetrics } from "../../../src/lib/metrics.ts";
 import { PostgresClock } from "../../../src/lib/postgres-clock.ts";
 import { startApi } from "../../support/api.ts";
 import { wrongClock } from "../../support/clock.ts";

@@ -3,6 +3,7 @@ import { beforeAll, beforeEach, expect, test } from "bun:test";
 import { connect, type RawDb } from "../../../db/client.ts";
 import { isLockTimeout, isStoreFailure } from "../../../db/errors.ts";
 import type { Limits } from "../../../db/limits.ts";
+import { fieldsOf } from "../../../src/lib/fields.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
 import { proxyBefore } from "../../support/network/tcp-proxy.ts";
@@ -200,4 +201,4 @@ const endOf = (work: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   );
 
-const codeOf = (error: unknown): unknown => Reflect.get(Object(error), "code");
+const codeOf = (error: unknown): unknown => fieldsOf(error)["code"];

@@ -10,7 +10,7 @@ import {
   schemaState,
   withPatience,
 } from "../../../db/migrate.ts";
-import { lookAtRights } from "../../../src/operate/doctor/database.ts";
+import { checkRights } from "../../../src/operate/doctor/database.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
 import { fixture } from "../../support/fixture.ts";
@@ -54,7 +54,7 @@ test("makes all tables in the schema of its user, beside tables of the same name
   await migrate(url.href);
   await migrate(url.href);
   const own = connect(url.href, { max: 1, name: "test" });
-  expect([await schemaError(own), (await lookAtRights(own, own)).kind]).toEqual([undefined, "ok"]);
+  expect([await schemaError(own), (await checkRights(own, own)).kind]).toEqual([undefined, "ok"]);
   await own.close();
   const tables = await sql<{ schema: string; n: number }[]>`
     select schemaname as schema, count(*)::int as n from pg_tables

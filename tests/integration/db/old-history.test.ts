@@ -6,7 +6,7 @@ import type { RawDb } from "../../../db/client.ts";
 import { ensurePartitions } from "../../../db/partitions.ts";
 import { ROWS_AT_MOST } from "../../../dispatcher/maintenance/jobs.ts";
 import { CHUNK_ROWS, removeOldHistory } from "../../../dispatcher/maintenance/removal-queries.ts";
-import { createSecretBox } from "../../../src/lib/secret-box.ts";
+import { createSecretBox } from "../../../src/lib/secrets.ts";
 import { hourly, removeAll, removeOnce, tickOnce } from "../../support/maintenance.ts";
 import {
   insertSubscription,

@@ -5,6 +5,7 @@ import { sql } from "drizzle-orm";
 import { connect, type RawDb } from "../../../db/client.ts";
 import { isStoreFailure } from "../../../db/errors.ts";
 import { statement, value } from "../../../db/statement.ts";
+import { fieldsOf } from "../../../src/lib/fields.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
 import { fixture } from "../../support/fixture.ts";
@@ -332,7 +333,7 @@ const endOf = (work: Promise<unknown>): Promise<string> =>
     (error: unknown) => String(codeOf(error) ?? error),
   );
 
-const codeOf = (error: unknown): unknown => Reflect.get(Object(error), "code");
+const codeOf = (error: unknown): unknown => fieldsOf(error)["code"];
 
 /** A statement runs when it is awaited; `then` starts it now. */
 const started = <T>(run: Promise<T>): Promise<T> => run.then((rows) => rows);

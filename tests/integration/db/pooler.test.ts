@@ -6,7 +6,7 @@ import { isPoolerFound } from "../../../db/errors.ts";
 import { LIMITS } from "../../../db/limits.ts";
 import { migrate, schemaError } from "../../../db/migrate.ts";
 import { sessionFault } from "../../../db/session-settings.ts";
-import { createSecretBox } from "../../../src/lib/secret-box.ts";
+import { createSecretBox } from "../../../src/lib/secrets.ts";
 import { PASSWORD } from "../../support/api.ts";
 import { ApiProcess } from "../../support/processes/api-process.ts";
 import { createTestSchedule } from "../../support/dispatch.ts";

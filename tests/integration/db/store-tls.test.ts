@@ -13,8 +13,9 @@ import {
 } from "../../../scripts/demo/stores/embedded-postgres.ts";
 import { freePort } from "../../../scripts/demo/stores/keep.ts";
 import { installPostgres, postgresMajor } from "../../../scripts/demo/stores/postgres-versions.ts";
-import { lookAtTls } from "../../../src/operate/doctor/surroundings.ts";
+import { checkTls } from "../../../src/operate/doctor/surroundings.ts";
 import { ConfigError, readConfig } from "../../../src/lib/config.ts";
+import { fieldsOf } from "../../../src/lib/fields.ts";
 import { connectRedis } from "../../../src/lib/redis.ts";
 import { sentinelOptions } from "../../../src/lib/settings-reader.ts";
 import { silentLog } from "../../support/dispatch.ts";
@@ -70,7 +71,7 @@ describe("PostgreSQL", () => {
         select ssl from pg_stat_ssl where pid = pg_backend_pid()`;
       return row?.ssl;
     } catch (error) {
-      return Object(Object(error).cause ?? error).code;
+      return fieldsOf(fieldsOf(error)["cause"] ?? error)["code"];
     } finally {
       await db.close();
     }
@@ -236,7 +237,7 @@ describe("a setting", () => {
     ["postgres://localhost/x", "redis+sentinel://r.example/m", "REDIS_URL"],
     ["postgres://localhost/x", "rediss+sentinel://r.example/m", undefined],
   ])("%s and %s: the doctor names %p", (databaseUrl, redisUrl, named) => {
-    const finding = lookAtTls({ databaseUrl, maintenanceDatabaseUrl: databaseUrl, redisUrl });
+    const finding = checkTls({ databaseUrl, maintenanceDatabaseUrl: databaseUrl, redisUrl });
     expect(finding.kind).toBe(named === undefined ? "ok" : "advice");
     if (named !== undefined) expect(finding.said).toContain(named);
   });

@@ -4,6 +4,7 @@ import { connect as openSocket, createServer, type Socket } from "node:net";
 import { connect, type RawDb } from "../../../db/client.ts";
 import { isStoreFailure } from "../../../db/errors.ts";
 import type { Limits } from "../../../db/limits.ts";
+import { fieldsOf } from "../../../src/lib/fields.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { listen } from "../../support/network/raw-receiver.ts";
 import { until } from "../../support/network/receiver.ts";
@@ -174,7 +175,7 @@ async function withOne(
   await one.close();
 }
 
-const codeOf = (error: unknown): unknown => Reflect.get(Object(error), "code");
+const codeOf = (error: unknown): unknown => fieldsOf(error)["code"];
 
 /** Cancels or terminates the session of the pool once its statement sleeps. */
 async function whenAsleep(action: "pg_cancel_backend" | "pg_terminate_backend"): Promise<void> {

@@ -177,7 +177,7 @@ describe("a proxy that", () => {
     ["redirects", "HTTP/1.1 302 Found\r\nLocation: http://x/\r\n\r\n", "with 302"],
     ["says that we are gone", "HTTP/1.1 410 Gone\r\n\r\n", "with 410"],
     ["switches protocols", "HTTP/1.1 101 Switching\r\n\r\n", "switches protocols"],
-    ["speaks for the receiver", `HTTP/1.1 200 OK\r\n\r\n${OK}`, "more than its answer"],
+    ["speaks for the receiver", `HTTP/1.1 200 OK\r\n\r\n${OK}`, "more than its response"],
     ["talks something else", "SSH-2.0-OpenSSH\r\n\r\n", "status line"],
     ["speaks HTTP/2", "HTTP/2 200\r\n\r\n", "status line"],
     ["ends lines without CR", "HTTP/1.1 200 OK\n\n", "without CR"],

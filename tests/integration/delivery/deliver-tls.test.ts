@@ -200,7 +200,7 @@ describe("WEBHOOK_CA_FILE", () => {
       ]);
     const broken = CA.replace("MII", "AAA");
     expect(toFieldErrors(fileOf("broken.pem", `${HOOK_TEST.cert}\n${broken}`))).toEqual([
-      "WEBHOOK_CA_FILE names a file of which certificate 2 of 2 cannot be read.",
+      "WEBHOOK_CA_FILE names a file whose certificate 2 of 2 cannot be read.",
     ]);
   });
 });

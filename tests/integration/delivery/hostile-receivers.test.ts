@@ -470,7 +470,7 @@ describe("a failure that is not a response of the receiver", () => {
         { log },
       );
       await emit(subscribed);
-      await until("the log", () => lines.join().includes("webhook.postponed"));
+      await until("the log", () => lines.join().includes("attempt.postponed"));
       await running.stop();
       expect(await attemptsOf(subscribed, 0)).toHaveLength(0);
       expect(await failuresOf(subscribed)).toBe(0);

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "bun:test";
 
 import { systemClock } from "../../../src/lib/clock.ts";
-import { lookForTrouble } from "../../support/alerts.ts";
+import { detectIncidents } from "../../support/alerts.ts";
 import {
   createTestBox,
   createTestSchedule,
@@ -48,7 +48,10 @@ test("20 consecutive failures disable a subscription exactly once, while its sha
     expect(await stateOf(id)).toMatchObject({ state: "disabled", failures: 20, recorded: 20 });
   await until("all reported", () => reported.length >= SUBSCRIPTIONS);
   expect(reported.toSorted()).toEqual(ids.toSorted());
-  await lookForTrouble({ db: database.db, clock: systemClock, log: silentLog, box, config }, false);
+  await detectIncidents(
+    { db: database.db, clock: systemClock, log: silentLog, box, config },
+    false,
+  );
   const mails = await database.db.sql`select from mails where kind = 'webhook_alert'`;
   // Each partner has one owner, so there is one mail per subscription.
   expect(mails).toHaveLength(SUBSCRIPTIONS);

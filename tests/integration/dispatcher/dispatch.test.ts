@@ -4,11 +4,11 @@ import { verify } from "@octokit/webhooks-methods";
 import { decodeTime } from "ulid";
 
 import type { AttemptRecord } from "../../../dispatcher/store/attempt-queries.ts";
-import { commitAttempts } from "../../../dispatcher/store/committer.ts";
+import { commitAttempts } from "../../../dispatcher/store/attempt-queries.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { openMail } from "../../../src/outbox/mail.ts";
 import { recordActions } from "../../../src/outbox/queries.ts";
-import { lookForTrouble } from "../../support/alerts.ts";
+import { detectIncidents } from "../../support/alerts.ts";
 import {
   createTestBox,
   createTestSchedule,
@@ -215,7 +215,7 @@ test("a disabled subscription causes one mail per owner, with the failures from 
       values (${tenant.partnerId}, ${`${name}-${tenant.partnerId}@partner.example`}, 'Owner', 'partner_owner', true, now(), now())`;
   const config = { serverRoot: "http://localhost:3000" };
   const look = () =>
-    lookForTrouble({ db: database.db, clock: systemClock, log: silentLog, box, config }, false);
+    detectIncidents({ db: database.db, clock: systemClock, log: silentLog, box, config }, false);
   dispatcher();
   await emit(tenant, 2);
   await until(

@@ -2,6 +2,7 @@
 import { beforeAll, expect, test } from "bun:test";
 import { createConnection } from "node:net";
 
+import { fieldsOf } from "../../../src/lib/fields.ts";
 import { ApiProcess } from "../../support/processes/api-process.ts";
 import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import { createDatabase } from "../../support/postgres.ts";
@@ -107,5 +108,5 @@ async function askUntilRefused(root: string): Promise<string[]> {
 
 async function statusOf(url: string): Promise<unknown> {
   const response = await fetch(url).catch(() => undefined);
-  return response && [response.status, Reflect.get(Object(await response.json()), "status")];
+  return response && [response.status, fieldsOf(await response.json())["status"]];
 }

@@ -186,7 +186,7 @@ test("sends a mail that was queued while the mail server was down, once", async 
   expect((await rows())[0]).toMatchObject({
     state: "queued",
     error_code: "connection_failed",
-    last_error: "The connection failed.",
+    last_error: "The connection to the mail server failed.",
   });
   await server.up();
   await until("sent", () => allIn("sent"));
@@ -292,7 +292,7 @@ test("gives up a mail at once after a permanent rejection of its recipient, and 
     attempt: 1,
     sealed_message: null,
     error_code: "smtp_550",
-    last_error: "RCPT TO was answered 550 5.1.1.",
+    last_error: "RCPT TO failed with reply 550 5.1.1.",
   });
   expect(server.asked).toHaveLength(1);
   const [line = ""] = lines;

@@ -6,7 +6,7 @@ import { freePort } from "../../../scripts/demo/stores/keep.ts";
 import { connect, type RawDb } from "../../../db/client.ts";
 import { ensurePartitions } from "../../../db/partitions.ts";
 import type { Done, EndedRun, Job } from "../../../dispatcher/maintenance/loop.ts";
-import { lookAtRights } from "../../../src/operate/doctor/database.ts";
+import { checkRights } from "../../../src/operate/doctor/database.ts";
 import { createTestSchedule } from "../../support/dispatch.ts";
 import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import { endLeases, hourly, maintenanceOf, tickOnce } from "../../support/maintenance.ts";
@@ -317,9 +317,9 @@ describe("dispatchers", () => {
       await expect(pool.sql`delete from mails`.then(() => "deleted")).rejects.toThrow(
         "permission denied",
       );
-      expect((await lookAtRights(pool, pool)).kind).toBe("fault");
-      expect((await lookAtRights(ownerPool, pool)).kind).toBe("ok");
-      expect((await lookAtRights(elsewhere.db, pool)).kind).toBe("fault");
+      expect((await checkRights(pool, pool)).kind).toBe("fault");
+      expect((await checkRights(ownerPool, pool)).kind).toBe("ok");
+      expect((await checkRights(elsewhere.db, pool)).kind).toBe("fault");
       const port = await freePort();
       const urls = { DATABASE_URL: urlOf(service), MAINTENANCE_DATABASE_URL: urlOf(owner) };
       const one = start({ ...urls, METRICS_PORT: String(port) });

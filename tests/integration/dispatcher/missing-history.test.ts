@@ -185,7 +185,7 @@ function deliver(): void {
   const log = {
     ...silentLog,
     error(event: string, fields: Readonly<Record<string, unknown>> = {}) {
-      if (event === "entry.quarantined") quarantined.push(fields);
+      if (event === "delivery.quarantined") quarantined.push(fields);
     },
   };
   const { db } = world.database;

@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "bun:test";
 
 import type { RawDb } from "../../../db/client.ts";
 import { MAX_UNRECORDED } from "../../../dispatcher/actor/lane.ts";
-import { createSecretBox } from "../../../src/lib/secret-box.ts";
+import { createSecretBox } from "../../../src/lib/secrets.ts";
 import { createTestSchedule, silentLog, startDispatcher } from "../../support/dispatch.ts";
 import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import {

@@ -2,7 +2,7 @@
 // 6.17 and 10.4).
 import { afterEach, expect, test } from "bun:test";
 
-import { createSecretBox } from "../../../src/lib/secret-box.ts";
+import { createSecretBox } from "../../../src/lib/secrets.ts";
 import {
   createTestSchedule,
   type RunningDispatcher,

@@ -7,8 +7,8 @@ import { poolsOf, sumOf } from "../../../db/pools.ts";
 import { freePort } from "../../../scripts/demo/stores/keep.ts";
 import { ROOT } from "../../../scripts/install/install.ts";
 import { readConfig } from "../../../src/lib/config.ts";
-import { createSecretBox } from "../../../src/lib/secret-box.ts";
-import { lookAtServer } from "../../../src/operate/doctor/database.ts";
+import { createSecretBox } from "../../../src/lib/secrets.ts";
+import { checkServer } from "../../../src/operate/doctor/database.ts";
 import { SHARDS } from "../../../src/outbox/schedule.ts";
 import { ApiProcess } from "../../support/processes/api-process.ts";
 import { addSigningKeys } from "../../support/signing-keys.ts";
@@ -45,7 +45,7 @@ test("the doctor and sizes.md count the sessions that an API and a dispatcher op
   for (const [name, count] of Object.entries(sessions))
     expect([name, count <= (sizes[name] ?? 0)]).toEqual([name, true]);
 
-  const { said } = await lookAtServer(database.db, config);
+  const { said } = await checkServer(database.db, config);
   const [ofApi, ofDispatcher, more] = [sumOf(api), sumOf(dispatcher), sumOf(maintenance)];
   expect(said).toContain(
     `an API uses ${ofApi}, a dispatcher ${ofDispatcher}, and ${more} more while it runs maintenance`,

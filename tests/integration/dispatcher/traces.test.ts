@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 
 import { freePort } from "../../../scripts/demo/stores/keep.ts";
 import { traceIdsOf } from "../../../src/lib/spans.ts";
-import { createSecretBox } from "../../../src/lib/secret-box.ts";
+import { createSecretBox } from "../../../src/lib/secrets.ts";
 import { ApiProcess } from "../../support/processes/api-process.ts";
 import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import { addProvider, connectStore, providerEvent, reportedReview } from "../../support/factory.ts";

@@ -2,7 +2,7 @@ import { afterEach, expect, test } from "bun:test";
 
 import { postponeBehind } from "../../../db/log.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
-import { lookForTrouble } from "../../support/alerts.ts";
+import { detectIncidents } from "../../support/alerts.ts";
 import {
   createTestBox,
   createTestSchedule,
@@ -150,7 +150,7 @@ test("a review that has failed twice is told of, also behind 300 that have faile
     update outbox set state = 'waiting', attempt = case when sequence > 300 then 3 else 2 end, due_at = now() + interval '1 hour'
      where subscription_id = ${id}`;
   const config = { serverRoot: "https://reviews.example" };
-  await lookForTrouble({ db, clock: systemClock, log: silentLog, box, config }, false);
+  await detectIncidents({ db, clock: systemClock, log: silentLog, box, config }, false);
   const raised = await db.sql`select kind from alerts where subscription_id = ${id}`;
   expect(raised.map(({ kind }) => kind)).toEqual(["head_retrying"]);
 });

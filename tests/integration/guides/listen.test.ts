@@ -22,7 +22,7 @@ describe("bun run listen", () => {
     await until("the first", () => output.text.includes("x-svc-signature: NOT VALID"));
     await post(vector("missing-header"));
     await until("the second", () => output.text.includes("x-svc-signature: MISSING"));
-    expect(output.text).toContain("SEEN BEFORE: time 2");
+    expect(output.text).toContain("SEEN BEFORE: received 2 times");
     expect(output.text).toContain(good.body);
   });
 

@@ -181,7 +181,7 @@ describe("listen", () => {
     await product.emit(300);
     await until("some copies", () => local.received.length > 50);
     await product.stopApi();
-    await until("it has heard of it", () => ours.said.err.includes("The connection ended"));
+    await until("it has heard of it", () => ours.said.err.includes("The connection closed"));
     await product.startApi();
     await product.emit(300);
     await until("all copies", () => ours.copies().length >= 600);
@@ -192,7 +192,7 @@ describe("listen", () => {
     ours.child.kill("SIGINT");
     expect(await ours.child.exited).toBe(0);
     expect(ours.said.err).toContain(
-      "Deliveries: 600; not forwarded: 0; without a valid signature: 0.",
+      "Deliveries: 600; not forwarded: 0; with an invalid signature: 0.",
     );
     const stranger = await command(["listen", "--webhook", subscription.id], as(foreign));
     expect(stranger).toEqual({ status: 1, said: expect.stringContaining("request") });
@@ -218,7 +218,7 @@ describe("listen", () => {
       "--json",
     ]);
     expect(status).toBe(0);
-    expect(said).toContain("nothing listens on that port");
+    expect(said).toContain("no server listens on this port");
     expect(said).toContain("Deliveries: 1; not forwarded: 1");
     expect(said).toContain(newest?.event_id ?? "-");
   });

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 
 import { BASE_PATH } from "../../../src/http/access.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
+import { fieldsOf } from "../../../src/lib/fields.ts";
 import { createLog } from "../../../src/lib/log.ts";
 import { PASSWORD, startApi, type TestApi } from "../../support/api.ts";
 import { createDatabase } from "../../support/postgres.ts";
@@ -75,7 +76,7 @@ test("ACCESS_LOG=off leaves the lines out", async () => {
 test("health and readiness requests are logged at level debug", async () => {
   const before = api.lines.length;
   await api.call("GET", "/healthz", { root: true });
-  const lines = api.lines.slice(before).map((line) => Object(JSON.parse(line)).level);
+  const lines = api.lines.slice(before).map((line) => fieldsOf(JSON.parse(line))["level"]);
   expect(lines.filter((level) => level !== "debug")).toEqual([]);
 });
 
@@ -92,7 +93,9 @@ afterAll(async () => {
 
 /** Returns the log line of the request with this id. */
 function lineOf(id: string): Record<string, unknown> | undefined {
-  return api.lines.map((line) => Object(JSON.parse(line))).find((line) => line.request_id === id);
+  return api.lines
+    .map((line) => fieldsOf(JSON.parse(line)))
+    .find((line) => line["request_id"] === id);
 }
 
 async function call(

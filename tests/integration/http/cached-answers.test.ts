@@ -2,8 +2,8 @@
 import { describe, expect, test } from "bun:test";
 
 import { createApp } from "../../../src/app.ts";
-import { PUBLISHED_MS, rotateKeys } from "../../../src/auth/actions/rotate-keys.ts";
-import { openKeyRing } from "../../../src/auth/key-ring.ts";
+import { PUBLISHED_MS, rotateKeys } from "../../../src/auth/keys/rotate-keys.ts";
+import { openKeyRing } from "../../../src/auth/keys/key-ring.ts";
 import { addMs } from "../../../src/lib/clock.ts";
 import { startApi } from "../../support/api.ts";
 import { createFakeClock } from "../../support/clock.ts";

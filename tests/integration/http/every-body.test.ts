@@ -4,6 +4,7 @@ import type { TObject, TSchema } from "@sinclair/typebox";
 
 import { createApp } from "../../../src/app.ts";
 import { BASE_PATH } from "../../../src/http/access.ts";
+import { fieldsOf } from "../../../src/lib/fields.ts";
 import { created, report, reviewIdOf, send } from "../../support/factory.ts";
 import { HOSTILE_EMAILS, HOSTILE_NAMES } from "../../support/hostile-texts.ts";
 import { challenged, withApp } from "../../support/factors.ts";
@@ -153,7 +154,8 @@ beforeAll(async () => {
   ids["/admin/partners"] = String(partner);
   for (const path of ["/admin/providers", "/admin/plans"]) {
     const { body } = await world.api.call("GET", path, { token: world.tokens.root });
-    ids[path] = String(Object(body["data"])[0].id);
+    const [first] = body["data"] as { id: number }[];
+    ids[path] = String(first?.id);
   }
   ids["/admin/stores"] = String(accounts[0].storeIds[0]);
   ids["/admin/store-review-sites"] = String(world.siteId);
@@ -205,7 +207,7 @@ async function errorsOf({ method, path }: Route, body: unknown): Promise<Record<
     ? await send(world.api, world.provider, body)
     : await world.api.call(method, fill(path), { token, body });
   expect([method, path, answer.status, answer.text]).toEqual([method, path, 422, answer.text]);
-  return Object(answer.body["errors"]);
+  return fieldsOf(answer.body["errors"]);
 }
 
 /** Makes a value of a type that the schema does not accept. */

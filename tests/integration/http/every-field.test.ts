@@ -380,7 +380,7 @@ beforeAll(async () => {
 
 const fieldsOf = ({ status, body }: Answer) => [
   status,
-  Object.keys(Object(body["errors"])).toSorted(),
+  Object.keys(body["errors"] ?? {}).toSorted(),
 ];
 
 /** Counts the rows of every table to which a request here could write. */

@@ -173,7 +173,11 @@ describe("an address", () => {
     };
     expect(BURST.signIn).toBe(2);
     // Requests that the /64 rejects are not taken from the networks around it.
-    expect(await tries("2001:db8:0:1::1", 9)).toEqual([true, true, ...Array(7).fill(false)]);
+    expect(await tries("2001:db8:0:1::1", 9)).toEqual([
+      true,
+      true,
+      ...Array.from({ length: 7 }, () => false),
+    ]);
     expect(await tries("2001:db8:0:2::1", 3)).toEqual([true, true, false]);
     expect(await tries("2001:db8:0:3::1", 3)).toEqual([false, false, false]);
     expect(await tries("2001:db8:0:100::1", 2)).toEqual([true, true]);

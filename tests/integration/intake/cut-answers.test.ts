@@ -2,7 +2,7 @@
 import { beforeAll, expect, test } from "bun:test";
 
 import { connect } from "../../../db/client.ts";
-import { takeInbox } from "../../../src/intake/inbox.ts";
+import { processInbox } from "../../../src/intake/inbox.ts";
 import { createWriterPool } from "../../../src/outbox/writer-pool.ts";
 import { type Answer, startApi } from "../../support/api.ts";
 import { silentLog } from "../../support/dispatch.ts";
@@ -143,10 +143,10 @@ test("an action of the inbox is taken once wherever the answer is cut", async ()
       insert into inbox (service_id, action)
       values (${service.id}, ${JSON.stringify(await noteOf(`inbox ${cuts}`))}::text::jsonb)`;
     await cutAt(cuts);
-    await takeInbox(deps);
+    await processInbox(deps);
     isCut = proxy.messagesLeft === Infinity;
     proxy.messagesLeft = Infinity;
-    await takeInbox(deps);
+    await processInbox(deps);
     expect([cuts, (await recorded()) - before]).toEqual([cuts, 1]);
     expect([cuts, (await db.sql`select from inbox`).length]).toEqual([cuts, 0]);
   }

@@ -5,7 +5,7 @@ import { eq } from "drizzle-orm";
 
 import { auditLog, companies } from "../../../db/schema/companies.ts";
 import { tokens } from "../../../db/schema/tokens.ts";
-import { purge } from "../../../src/auth/actions/purge.ts";
+import { purge } from "../../../src/auth/purge.ts";
 import { PASSWORD, startApi, type Answer } from "../../support/api.ts";
 import { createFakeClock } from "../../support/clock.ts";
 import {
@@ -45,7 +45,7 @@ describe("the authorization code flow", () => {
     const asked = await browser.signIn(user.email);
     expectPage(asked, 200);
     expect(asked.text).toContain("everything that you can do here");
-    expect(asked.text).toContain("for as long as the app renews it within 30 days.");
+    expect(asked.text).toContain("as long as the app renews it within 30 days.");
     const answer = await browser.submit({ action: "allow" });
     expect(answer.status).toBe(303);
     const { place, params } = returned(answer);
@@ -76,7 +76,7 @@ describe("the authorization code flow", () => {
     );
     answers.push(await browser.submit({ ticket, action: "allow" }));
     const statuses = answers.map(({ status }) => status).toSorted((a, b) => a - b);
-    expect(statuses).toEqual([303, ...Array<number>(10).fill(400)]);
+    expect(statuses).toEqual([303, ...Array.from({ length: 10 }, () => 400)]);
   });
 
   const LOOPBACK = "http://127.0.0.1/callback";

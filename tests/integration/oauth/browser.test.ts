@@ -121,7 +121,7 @@ describe.skipIf(lacks("chromium"))("in a browser", () => {
     const { page, url } = await visit();
     await page.goto(url.replace(encodeURIComponent(callback), "https%3A%2F%2Fevil.example"));
     expect(page.url()).toStartWith(root);
-    expect(await textOf(page, "h1")).toBe("This does not work");
+    expect(await textOf(page, "h1")).toBe("The sign-in failed");
     await picture(page, "failure");
     await page.goto(`http://127.0.0.1:${app.port}/frame?${url}`);
     const frame = page.frames()[1];

@@ -67,7 +67,7 @@ describe("a new client", () => {
   });
 
   test("with the code grant must have a redirect URI", async () => {
-    const fieldsOf = ({ body }: Answer) => Object.keys(Object(body["errors"]));
+    const fieldsOf = ({ body }: Answer) => Object.keys(body["errors"] ?? {});
     const useless = await create({ name: "Useless", redirect_uris: [] });
     expect([useless.status, fieldsOf(useless)]).toEqual([422, ["redirect_uris"]]);
     const grants = { first_party: true, grant_types: ["password"], redirect_uris: [] };

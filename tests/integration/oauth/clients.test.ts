@@ -282,7 +282,7 @@ describe("passport-oauth2", () => {
     const query = Object.fromEntries(back.searchParams);
     const { user: signedIn } = await pass(strategy, { session, query });
     expect(await whoHas((signedIn as { accessToken: string }).accessToken)).toBe(user.email);
-    const denied = { error: "access_denied", error_description: "The user said no." };
+    const denied = { error: "access_denied", error_description: "The user denied the request." };
     expect((await pass(strategy, { session, query: denied })).failure).toBeDefined();
   });
 });

@@ -23,7 +23,7 @@ describe("the authorize page", () => {
   test("asks for a code after the password, and goes on to the consent and the code", async () => {
     const { browser, holder, redirected } = await atFactorPage();
     expect(redirected.status).toBe(200);
-    expect(redirected.text).toContain("Code of your app, or a recovery code");
+    expect(redirected.text).toContain("Code from your authenticator app, or a recovery code");
     expect(redirected.text).not.toContain("<script");
     expect(redirected.headers.get("content-security-policy")).not.toContain("script-src");
     const asked = await browser.submit({ code: appCode(holder.secret, clock), action: "prove" });
@@ -36,7 +36,7 @@ describe("the authorize page", () => {
     const { browser, holder } = await atFactorPage();
     const wrong = await browser.submit({ code: wrongCode(holder, clock), action: "prove" });
     expect(wrong.status).toBe(400);
-    expect(wrong.text).toContain("The code is wrong, or was used before.");
+    expect(wrong.text).toContain("The code is wrong or was already used.");
     const empty = await browser.submit({ code: "", action: "prove" });
     expect(empty.status).toBe(400);
     const right = await browser.submit({ code: holder.recoveryCodes[0] });

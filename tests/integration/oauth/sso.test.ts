@@ -224,4 +224,4 @@ async function endOf(page: Page, login: string): Promise<URL> {
 
 const problem = (page: Page) => page.getByRole("alert").innerText();
 
-const REFUSED = "Single sign-on did not let you in here. Try again, or sign in with your password.";
+const REFUSED = "Single sign-on failed. Try again, or sign in with your password.";

@@ -28,7 +28,7 @@ test("an unreachable database is reported, with another status than an advisory"
     answer = give;
     const result = await advisories();
     expect(result.status).toBe(75);
-    expect(result.said).toStartWith("Nothing was checked: no advisory database");
+    expect(result.said).toStartWith("Nothing was checked because no advisory database");
     expect(result.said).toContain(said);
   }
   const away = await advisories(1);

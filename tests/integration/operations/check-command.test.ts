@@ -17,6 +17,6 @@ test("an unknown name runs nothing, and tells all names", async () => {
   const { status, said } = await runCommand(["scripts/check.ts", "links", "typos"], {});
   expect([status, said]).toEqual([
     64,
-    expect.stringMatching(/^No check is called typos\. The checks are: format, .*, links, .*\.\n$/),
+    expect.stringMatching(/^Unknown check: typos\. The checks are: format, .*, links, .*\.\n$/),
   ]);
 });

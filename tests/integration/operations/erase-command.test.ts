@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from "bun:test";
 
-import { createSecretBox } from "../../../src/lib/secret-box.ts";
+import { createSecretBox } from "../../../src/lib/secrets.ts";
 import { eraseChunk } from "../../../src/tenants/actions/erase.ts";
 import { createFakeClock } from "../../support/clock.ts";
 import { silentLog } from "../../support/dispatch.ts";
@@ -39,8 +39,14 @@ test("the erase command queues the erasure of a reviewer whose address it reads"
 });
 
 test.each([
-  [["reviewer", "no address"], "reviewer_email must be one plain email address"],
-  [["reviewer", "--review", "999"], "review_ids are not all such reviews: 999"],
+  [
+    ["reviewer", "no address"],
+    "reviewer_email must be a single email address without a display name",
+  ],
+  [
+    ["reviewer", "--review", "999"],
+    "review_ids must be ids of reviews of the partner or account; these are not: 999",
+  ],
   [["reviewer", "a@b.test", "--account", "999"], "account_id is not an account"],
   [["user", "x"], "user_id must be a whole number above 0"],
   [["user", "999"], "user_id is not a user"],

@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 
 import { connect, type RawDb } from "../../../db/client.ts";
 import { BASE_PATH } from "../../../src/http/access.ts";
-import { createSecretBox } from "../../../src/lib/secret-box.ts";
+import { createSecretBox } from "../../../src/lib/secrets.ts";
 import { PASSWORD } from "../../support/api.ts";
 import { createTestSchedule } from "../../support/dispatch.ts";
 import { addProvider, connectStore, created } from "../../support/factory.ts";

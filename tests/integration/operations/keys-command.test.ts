@@ -14,11 +14,11 @@ describe("the keys command", () => {
   test("reports an empty key ring and does not rotate it", async () => {
     expect(await keys([])).toMatchObject({
       status: 0,
-      out: expect.stringContaining("no keys yet"),
+      out: expect.stringContaining("no signing keys"),
     });
     const refused = await keys(["rotate"]);
     expect(refused.status).toBe(1);
-    expect(refused.error).toContain("start the API once");
+    expect(refused.error).toContain("Start the API once");
   });
 
   test("lists the keys with their use and without secrets", async () => {

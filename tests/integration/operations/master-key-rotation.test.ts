@@ -4,7 +4,8 @@ import { randomBytes } from "node:crypto";
 
 import { freePort } from "../../../scripts/demo/stores/keep.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
-import { createSecretBox } from "../../../src/lib/secret-box.ts";
+import { fieldsOf } from "../../../src/lib/fields.ts";
+import { createSecretBox } from "../../../src/lib/secrets.ts";
 import { ApiProcess } from "../../support/processes/api-process.ts";
 import { runCommand } from "../../support/processes/command.ts";
 import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
@@ -40,7 +41,7 @@ describe("while processes have only the old key", () => {
     const { status, said } = await rotate("--force");
     expect(status).toBe(0);
     expect(said).toContain("All stored secrets are encrypted with MASTER_KEY");
-    expect(said).toContain("restart each of them with this MASTER_KEY");
+    expect(said).toContain("Restart each of them with this MASTER_KEY");
     await untilUnready(api.root);
     await untilUnready(operations);
     // A restart of the same process is rejected, so that it cannot return with the wrong key.
@@ -194,14 +195,14 @@ async function startDispatcher(keys: Record<string, string>): Promise<string> {
 
 const readiness = async (root: string) => {
   const answer = await fetch(`${root}/readyz`).catch(() => undefined);
-  return answer && { status: answer.status, body: Object(await answer.json()) };
+  return answer && { status: answer.status, body: fieldsOf(await answer.json()) };
 };
 
 /** Resolves when the process reports that it lacks a key. */
 const untilUnready = (root: string) =>
   until(`${root} is not ready`, async () => {
     const told = await readiness(root);
-    return told?.status === 503 && told.body.checks["master_key"] === "failed";
+    return told?.status === 503 && fieldsOf(told.body["checks"])["master_key"] === "failed";
   });
 
 const rotate = (...options: string[]) =>

@@ -6,8 +6,8 @@ import { verify } from "@octokit/webhooks-methods";
 import { getTableName } from "drizzle-orm";
 import { ulid } from "ulid";
 
-import { reportOf, rotateMaster } from "../../../src/operate/rotate-master.ts";
-import { createSecretBox, type SecretBox } from "../../../src/lib/secret-box.ts";
+import { reportOf, rotateMaster } from "../../../src/operate/keys.ts";
+import { createSecretBox, type SecretBox } from "../../../src/lib/secrets.ts";
 import { queueMails } from "../../../src/outbox/mail.ts";
 import {
   boundBy,
@@ -101,7 +101,7 @@ describe("rotate-master", () => {
     const { lines, done } = reportOf(await rotateMaster(db, box));
     expect(done).toBe(false);
     expect(lines.join("\n")).toContain("1 NOT OPENED: strange");
-    expect(lines.join("\n")).toContain("keep MASTER_KEY_PREVIOUS");
+    expect(lines.join("\n")).toContain("Keep MASTER_KEY_PREVIOUS");
     const [row] = await db.sql<{ sealed: string }[]>`
       select sealed_secret as sealed from review_sites where slug = 'strange'`;
     expect(row?.sealed).toBe(strange);

@@ -9,9 +9,9 @@ import { DispatcherTelemetry } from "../../../dispatcher/telemetry.ts";
 import { FIGURES_AT_MOST, readFigures } from "../../../dispatcher/maintenance/queries.ts";
 import { apiMetrics } from "../../../src/http/metrics.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
-import { createProcessMetrics } from "../../../src/lib/metrics-server.ts";
+import { createProcessMetrics } from "../../../src/lib/metrics.ts";
 import { createPasswords } from "../../../src/lib/password.ts";
-import { createSecretBox } from "../../../src/lib/secret-box.ts";
+import { createSecretBox } from "../../../src/lib/secrets.ts";
 import {
   forgetQueue,
   insertSubscription,
@@ -42,7 +42,7 @@ describe("the alert rules", () => {
   });
 
   test("are tested in firing and silent cases, and have an entry in the runbook", () => {
-    const { tests }: Cases = Object(Bun.YAML.parse(read("deploy/prometheus/rules.test.yaml")));
+    const { tests } = Bun.YAML.parse(read("deploy/prometheus/rules.test.yaml")) as Cases;
     const cases = tests.flatMap((one) => one.alert_rule_test);
     for (const { alert, annotations } of rules) {
       const own = cases.filter(({ alertname }) => alertname === alert);
@@ -163,7 +163,7 @@ test("the backlog is reported by state with the age of the oldest entry, and mai
      where event_id = ${actions[0]?.eventId ?? ""}`;
   await db.sql`update maintenance_jobs set succeeded_at = now() - interval '2 hours' where name = 'partitions'`;
   const { values } = parsePrometheus(await allMetrics().metrics());
-  const entries = (state: string) => values.get(`reviewrelay_backlog_entries{state="${state}"}`);
+  const entries = (state: string) => values.get(`reviewrelay_backlog_deliveries{state="${state}"}`);
   expect([entries("pending"), entries("waiting"), entries("held")]).toEqual([2, 1, 0]);
   const age = (state: string) => values.get(`reviewrelay_backlog_age_seconds{state="${state}"}`);
   expect(age("waiting")).toBeGreaterThanOrEqual(3_600);
@@ -198,7 +198,7 @@ test("figures of Postgres are omitted while it does not answer, and others are r
   const metrics = createProcessMetrics({ clock, checks: {} });
   new DispatcherTelemetry(metrics, clock).figures(() => Promise.reject(new Error("away")));
   const { types, values } = parsePrometheus(await metrics.metrics());
-  expect(types.has("reviewrelay_backlog_entries")).toBe(true);
+  expect(types.has("reviewrelay_backlog_deliveries")).toBe(true);
   expect([...values.keys()].filter((name) => name.includes("backlog"))).toEqual([]);
   expect(values.has("process_cpu_seconds_total")).toBe(true);
 });
@@ -267,7 +267,7 @@ interface Dashboard {
   readonly panels: readonly { readonly targets?: readonly { readonly expr: string }[] }[];
 }
 
-const { groups }: Rules = Object(Bun.YAML.parse(read("deploy/prometheus/rules.yaml")));
+const { groups } = Bun.YAML.parse(read("deploy/prometheus/rules.yaml")) as Rules;
 
 const rules = groups.flatMap((group) => group.rules);
 

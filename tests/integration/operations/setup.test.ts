@@ -12,7 +12,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { EXIT_CONFIG } from "../../../src/lib/config.ts";
-import { createSecretBox } from "../../../src/lib/secret-box.ts";
+import { fieldsOf } from "../../../src/lib/fields.ts";
+import { createSecretBox } from "../../../src/lib/secrets.ts";
 import { PASSWORD, startApi, type TestApi } from "../../support/api.ts";
 import { insertSubscription, insertTenant } from "../../support/outbox.ts";
 import { runCommand } from "../../support/processes/command.ts";
@@ -92,8 +93,8 @@ describe("run again", () => {
     const later = await again("--new-link");
     expect(later["admin"]).toEqual({ email: "ada@acme.example", made: false, has_password: true });
     const { said } = await setUp(["--new-link"]);
-    expect(said).toContain("No link was made, because a password is set.");
-    expect((await setUp([])).said).not.toContain("No link was made");
+    expect(said).toContain("No link was created because the password is already set.");
+    expect((await setUp([])).said).not.toContain("No link was created");
   });
 
   test.each([
@@ -124,7 +125,7 @@ describe("run again", () => {
     const args = ["--admin-email=eve@acme.example", "--plan=Large", "--review-site=yelp=Yelp"];
     const answers = await Promise.all(Array.from({ length: 4 }, () => again(...args)));
     const count = (is: (answer: Record<string, unknown>) => boolean) => answers.filter(is).length;
-    expect(count((one) => Object(one["admin"]).made === true)).toBe(1);
+    expect(count((one) => fieldsOf(one["admin"])["made"] === true)).toBe(1);
     expect(count((one) => JSON.stringify(one["review_sites"]).includes("secret"))).toBe(1);
   });
 });
@@ -179,7 +180,7 @@ describe("the doctor", () => {
   test("reports no fault for a complete setup", async () => {
     const { status, said } = await doctor(redis);
     expect([status, said]).toEqual([0, expect.not.stringContaining("FAULT")]);
-    for (const line of ["PostgreSQL 1", "current", "the master key opens", "Redis ", "plans: 3"])
+    for (const line of ["PostgreSQL 1", "current", "the master key decrypts", "Redis ", "plans: 3"])
       expect(said).toContain(line);
   });
 
@@ -191,8 +192,8 @@ describe("the doctor", () => {
     });
     expect(status).toBe(1);
     expect(said).toMatch(/FAULT {3}master key .*\n +Set MASTER_KEY .* to the key of this database/);
-    expect(said).toMatch(/FAULT {3}Redis .*\n +Look at REDIS_URL/);
-    expect(said).toMatch(/FAULT {3}mail .*\n +Look at SMTP_URL/);
+    expect(said).toMatch(/FAULT {3}Redis .*\n +Check REDIS_URL/);
+    expect(said).toMatch(/FAULT {3}mail .*\n +Check SMTP_URL/);
   });
 
   test("names each host that it cannot find", async () => {
@@ -226,7 +227,7 @@ describe("the doctor", () => {
     expect([status, said]).toEqual([
       1,
       expect.stringMatching(
-        /ok {6}PostgreSQL [^]*FAULT {3}writes .*temp_file_limit.*\n +Look at PostgreSQL's log/,
+        /ok {6}PostgreSQL [^]*FAULT {3}writes .*temp_file_limit.*\n +Check PostgreSQL's log/,
       ),
     ]);
   });
@@ -237,7 +238,7 @@ describe("the doctor", () => {
     await setUp(FIRST, { ...env, MASTER_KEY_FILE: join(folder, "fresh.key") });
     const { said } = await doctor({ ...env, MASTER_KEY_FILE: join(folder, "fresh.key") });
     await fresh.drop();
-    expect(said).toMatch(/administrators who can sign in: 0.*\n +Follow the link.*--new-link/);
+    expect(said).toMatch(/administrators who can sign in: 0.*\n +Open the link.*--new-link/);
   });
 
   test("warns about variables that resemble settings", async () => {
@@ -273,7 +274,7 @@ describe("the doctor", () => {
     expect([status, said]).toEqual([
       0,
       expect.stringMatching(
-        /advice {2}https {9}127\.0\.0\.1:9, a partner's receiver: .*ECONNREFUSED.*\n +Tell the partner\./,
+        /advice {2}https {9}127\.0\.0\.1:9, a partner's receiver: .*ECONNREFUSED.*\n +Inform the partner\./,
       ),
     ]);
   });
@@ -287,9 +288,7 @@ describe("the doctor", () => {
     const open = await doctor({ ...redis, TRUSTED_PROXIES: "0.0.0.0/0" });
     expect([open.status, open.said]).toEqual([
       1,
-      expect.stringMatching(
-        /FAULT {3}settings .*TRUSTED_PROXIES trusts every address\n +Name only/,
-      ),
+      expect.stringMatching(/FAULT {3}settings .*TRUSTED_PROXIES trusts every address\n +Set only/),
     ]);
   });
 
@@ -299,7 +298,7 @@ describe("the doctor", () => {
     expect([status, said]).toEqual([
       1,
       expect.stringMatching(
-        /FAULT {3}durability .*is off for \w+: .*\n +Take it out of the address/,
+        /FAULT {3}durability .*is off for \w+: .*\n +Remove synchronous_commit from the address/,
       ),
     ]);
   });
@@ -391,11 +390,13 @@ const setUp = (args: readonly string[], env: Record<string, string> = {}) =>
 async function again(...args: string[]): Promise<Record<string, unknown>> {
   const { status, said } = await setUp([...args, "--json"]);
   expect([status, said]).toEqual([0, expect.stringMatching(/^\{/)]);
-  return Object(JSON.parse(said));
+  return JSON.parse(said);
 }
 
-const linkOf = (answer: Record<string, unknown>): string | undefined =>
-  Object(answer["admin"]).link;
+function linkOf(answer: Record<string, unknown>): string | undefined {
+  const { link } = fieldsOf(answer["admin"]);
+  return typeof link === "string" ? link : undefined;
+}
 
 const codeOf = (link: string) =>
   new URLSearchParams(new URL(link).hash.slice(1)).get("invitation") ?? "";

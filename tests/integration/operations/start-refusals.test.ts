@@ -39,7 +39,7 @@ describe.each(PROCESSES)("%s", (_name, args) => {
     await foreign.db.sql`update drizzle.__drizzle_migrations set created_at = created_at - 1`;
     const { status, said } = await runCommand(args, { ...settings, DATABASE_URL: foreign.url });
     await foreign.drop();
-    expect(said).toContain("made by another version of ReviewRelay");
+    expect(said).toContain("created by another version of ReviewRelay");
     expect(status).toBe(EXIT_CONFIG);
   });
 
@@ -136,7 +136,7 @@ describe("migrate", () => {
     const { status, said } = await migrate({ DATABASE_URL: later.url });
     await later.drop();
     expect(said).toContain(
-      "The database has a later schema, by 1 (2033-05-18T03:33:19.999Z, SHA-256 later…)",
+      "The database schema is ahead by 1 (2033-05-18T03:33:19.999Z, SHA-256 later…)",
     );
     expect(status).toBe(0);
   });
@@ -172,7 +172,7 @@ test("try.ts suggests starting the demo if it does not run", async () => {
   const users = [{ role: "partner_owner", email: "a@b.example", password: "x", partner_id: 1 }];
   writeFileSync(join(folder, "demo.json"), JSON.stringify({ ...demo, users }));
   const { status, said } = await runCommand(["scripts/try.ts"], { DATA_DIR: folder });
-  expect(said).toContain(`Nothing answers at http://${NOBODY}: start the demo first`);
+  expect(said).toContain(`No server responds at http://${NOBODY}: start the demo first`);
   expect(said).not.toMatch(STACK);
   expect(status).toBe(1);
 });

@@ -245,9 +245,9 @@ test("an API that does not become ready is reported with its readiness answer", 
   const limits = { stop: new AbortController().signal, patienceMs: 100 };
   const root = api.url.origin;
   const told = () => waitUntilReady(root, limits).catch((error: unknown) => String(error));
-  expect(await told()).toContain(`/readyz said: ${JSON.stringify(body)}`);
+  expect(await told()).toContain(`/readyz returned: ${JSON.stringify(body)}`);
   await api.stop(true);
-  expect(await told()).toContain("/readyz said: nothing");
+  expect(await told()).toContain("/readyz returned: nothing");
 });
 
 test("the SMTP sink writes each mail to one file", async () => {
@@ -332,12 +332,9 @@ function launch(settings: Record<string, string>): Started {
 
 /** Waits until the start command reports that everything is up. */
 async function untilUp(one: Started): Promise<void> {
-  await waitUntil(
-    () => one.screen().includes("Ctrl-C stops everything") || one.hasEnded(),
-    UP_WITHIN_MS,
-  );
+  await waitUntil(() => one.screen().includes("Stop with Ctrl-C") || one.hasEnded(), UP_WITHIN_MS);
   if (one.hasEnded()) throw new Error(`the start command ended:\n${one.screen()}`);
-  expect(one.screen()).toContain("Ctrl-C stops everything");
+  expect(one.screen()).toContain("Stop with Ctrl-C");
 }
 
 async function refusal(

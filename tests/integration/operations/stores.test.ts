@@ -17,7 +17,7 @@ import { fileURLToPath } from "node:url";
 import Redis from "ioredis";
 
 import { type Stores, startStores } from "../../../scripts/demo/stores/keep.ts";
-import { takeLock } from "../../../scripts/demo/stores/lock.ts";
+import { acquireLock } from "../../../scripts/demo/stores/lock.ts";
 import { isAlive, processesIn, waitUntil } from "../../../scripts/demo/stores/processes.ts";
 import {
   type ValkeyServer,
@@ -275,11 +275,11 @@ test("a lock excludes others until it is released", () => {
   const folder = temporaryFolder();
   mkdirSync(folder, { recursive: true });
   const path = join(folder, "lock");
-  const release = takeLock(path);
+  const release = acquireLock(path);
   Bun.gc(true);
-  expect(takeLock(path)).toBeUndefined();
+  expect(acquireLock(path)).toBeUndefined();
   release?.();
-  const again = takeLock(path);
+  const again = acquireLock(path);
   expect(again).toBeDefined();
   again?.();
   rmSync(folder, { recursive: true });

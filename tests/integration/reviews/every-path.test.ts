@@ -10,7 +10,7 @@ import { BASE_PATH } from "../../../src/http/access.ts";
 import type { CountInbox } from "../../../src/http/metrics.ts";
 import { type RecordedAction, SUBSCRIBABLE_EVENTS } from "../../../src/outbox/event.ts";
 import { EVENT_SCHEMAS } from "../../../src/intake/provider-model.ts";
-import { takeInbox } from "../../../src/intake/inbox.ts";
+import { processInbox } from "../../../src/intake/inbox.ts";
 import { importFile } from "../../../src/transfer/import.ts";
 import { ROOT } from "../../../scripts/install/install.ts";
 import { silentLog } from "../../support/dispatch.ts";
@@ -282,7 +282,7 @@ async function takeOver(): Promise<void> {
     for (const [result, more] of Object.entries(results))
       counted[result] = (counted[result] ?? 0) + more;
   };
-  await takeInbox({ db, clock, box, writerPool, schedule, log: silentLog, countInbox });
+  await processInbox({ db, clock, box, writerPool, schedule, log: silentLog, countInbox });
 }
 
 const inbox: Path = async (subject, said) => {
@@ -297,7 +297,7 @@ const inbox: Path = async (subject, said) => {
 /** The paths by the file that records their events. An import only makes subjects in a state. */
 const PATHS: Readonly<Record<string, Readonly<Record<string, Path>>>> = {
   "src/intake/write.ts": { provider, accounts, actions, inbox },
-  "src/transfer/take-reviews.ts": {},
+  "src/transfer/import-reviews.ts": {},
 };
 const ALL = Object.values(PATHS).flatMap((paths) => Object.entries(paths));
 
@@ -345,7 +345,7 @@ describe("the table has", () => {
 describe.each(SUBSCRIBABLE_EVENTS)("%s", (event) => {
   test("is recorded by every path and again by every path, or by none", async () => {
     for (const { before = {}, first, second = first, result, imported } of CASES[event]) {
-      const states: unknown[] = [];
+      const states: object[] = [];
       const makers: [string, () => Promise<Subject | undefined>][] = ALL.map(([name, path]) => [
         name,
         async () => {
@@ -372,9 +372,7 @@ describe.each(SUBSCRIBABLE_EVENTS)("%s", (event) => {
           expect([label, to.queued - from.queued]).toEqual([label, more.length]);
           if (result === "unchanged") expect([label, to.mails]).toEqual([label, from.mails]);
         }
-      expect(new Set(states.map((one) => JSON.stringify({ ...Object(one), label: "" }))).size).toBe(
-        1,
-      );
+      expect(new Set(states.map((one) => JSON.stringify({ ...one, label: "" }))).size).toBe(1);
     }
   });
 });

@@ -4,9 +4,10 @@ import { randomBytes } from "node:crypto";
 import { connect, type Tx } from "../../../db/client.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { newSecret } from "../../../src/lib/secrets.ts";
-import { createSecretBox } from "../../../src/lib/secret-box.ts";
+import { createSecretBox } from "../../../src/lib/secrets.ts";
 import { createWriterPool, type WriterPool } from "../../../src/outbox/writer-pool.ts";
 import { providerSecretContext } from "../../../src/intake/provider-model.ts";
+import { fieldsOf } from "../../../src/lib/fields.ts";
 import { deleteStoreReviewSite } from "../../../src/tenants/queries/stores.ts";
 import { startApi, testConfig, type Answer, type TestApi } from "../../support/api.ts";
 import { ApiProcess } from "../../support/processes/api-process.ts";
@@ -65,7 +66,7 @@ describe("requests that arrive while a batch is in progress", () => {
     await expectNoGap(0);
     const split = api.lines
       .map((line): unknown => JSON.parse(line))
-      .find((line) => Object(line).event === "intake.batch_split");
+      .find((line) => fieldsOf(line)["event"] === "intake.batch_split");
     expect(split).toMatchObject({ requests: 3, code: "23514" });
   });
 
@@ -275,7 +276,7 @@ describe("requests that are large, invalid or change a connection", () => {
       const [good, bad, other] = await Promise.all(asked);
       expect([good?.body, other?.body]).toEqual([ONE, ONE]);
       expect(bad?.status).toBe(422);
-      expect(Object.keys(Object(bad?.body["errors"])).toSorted()).toEqual([
+      expect(Object.keys(bad?.body["errors"] ?? {}).toSorted()).toEqual([
         "events.0.review.rate",
         "events.1.store_review_site_id",
         "events.2.external_review_id",
@@ -314,9 +315,7 @@ describe("requests that are large, invalid or change a connection", () => {
       "response_post_failed",
       "response_post_connected",
     ]);
-    const states = rows.map(({ site: one }) =>
-      Reflect.get(Object(one?.["review_site"]), "connection_status"),
-    );
+    const states = rows.map(({ site: one }) => fieldsOf(one?.["review_site"])["connection_status"]);
     expect(states).toEqual(["connected", "disconnected", "disconnected", "connected"]);
   });
 

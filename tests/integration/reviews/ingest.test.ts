@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 import { freePort } from "../../../scripts/demo/stores/keep.ts";
 import { BASE_PATH } from "../../../src/http/access.ts";
-import { createSecretBox } from "../../../src/lib/secret-box.ts";
+import { createSecretBox } from "../../../src/lib/secrets.ts";
 import {
   addProvider,
   connectStore,
@@ -36,9 +36,7 @@ describe("a request of 500 events", () => {
     body.events[437] = created(999_999, "elsewhere");
     const answer = await post(root, JSON.stringify(body));
     expect(answer?.status).toBe(422);
-    expect(Object.keys(Object(answer?.body["errors"]))).toEqual([
-      "events.437.store_review_site_id",
-    ]);
+    expect(Object.keys(answer?.body["errors"] ?? {})).toEqual(["events.437.store_review_site_id"]);
     expect(await rows()).toEqual(NOTHING);
   });
 

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
-import { createSecretBox } from "../../../src/lib/secret-box.ts";
+import { createSecretBox } from "../../../src/lib/secrets.ts";
 import { insertNew } from "../../../src/intake/queries/write.ts";
+import { fieldsOf } from "../../../src/lib/fields.ts";
 import { startApi, type TestApi } from "../../support/api.ts";
 import {
   addProvider,
@@ -135,7 +136,7 @@ describe("transactions that write the same rows in opposite orders", () => {
       [many, many.toReversed(), many, many.toReversed()].map((ids) =>
         work(ids).then(
           () => undefined,
-          (error: unknown) => Reflect.get(Object(error), "code"),
+          (error: unknown) => fieldsOf(error)["code"],
         ),
       ),
     );

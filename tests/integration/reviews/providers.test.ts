@@ -110,7 +110,7 @@ describe("a request", () => {
       ],
     });
     expect(status).toBe(422);
-    expect(Object.keys(Object(body["errors"])).toSorted()).toEqual([
+    expect(Object.keys(body["errors"] ?? {}).toSorted()).toEqual([
       "events.1.review.rate",
       "events.1.review.reviewer",
       "events.2.extra",
@@ -137,7 +137,7 @@ describe("a request", () => {
       ],
     });
     expect(status).toBe(422);
-    expect(Object.keys(Object(body["errors"])).toSorted()).toEqual([
+    expect(Object.keys(body["errors"] ?? {}).toSorted()).toEqual([
       "events.1.store_review_site_id",
       "events.2.store_review_site_id",
       "events.3.review.external_review_id",
@@ -151,7 +151,7 @@ describe("a request", () => {
   test("is rejected in the same way if all or only some of its sites are unknown", async () => {
     const { status, body } = await send(api, google, { events: [created(999_999, "x")] });
     expect(status).toBe(422);
-    expect(Object.keys(Object(body["errors"]))).toEqual(["events.0.store_review_site_id"]);
+    expect(Object.keys(body["errors"] ?? {})).toEqual(["events.0.store_review_site_id"]);
   });
 
   test("may refer to a review that an earlier event of it creates", async () => {
@@ -177,7 +177,7 @@ describe("a request", () => {
       events: [updated("late"), created(site, "late")],
     });
     expect(status).toBe(422);
-    expect(Object.keys(Object(body["errors"]))).toEqual(["events.0.review.external_review_id"]);
+    expect(Object.keys(body["errors"] ?? {})).toEqual(["events.0.review.external_review_id"]);
   });
 
   test("repeated is answered as duplicates and changes nothing", async () => {
@@ -254,7 +254,7 @@ describe("the limits of a field", () => {
   const bad = async (event: unknown) => {
     const { status, body } = await send(api, google, { events: [event] });
     expect(status).toBe(422);
-    return Object.keys(Object(body["errors"]));
+    return Object.keys(body["errors"] ?? {});
   };
   const instant = (aheadMs: number) => new Date(clock.now().getTime() + aheadMs).toISOString();
 

@@ -240,7 +240,7 @@ const assign = (user_id: unknown, token?: string, review?: number) =>
 const note = (body: unknown, token?: string, review?: number) =>
   post("notes", { body }, token, review);
 
-const fieldsOf = ({ status, body }: Answer) => [status, Object.keys(Object(body["errors"]))];
+const fieldsOf = ({ status, body }: Answer) => [status, Object.keys(body["errors"] ?? {})];
 
 async function events(): Promise<[string, unknown][]> {
   const rows = await historyOfSite(database.db, site);

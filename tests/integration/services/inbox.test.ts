@@ -10,8 +10,9 @@ import { METADATA } from "../../../src/reviews/events.ts";
 import { nextOfInbox } from "../../../src/intake/queries/inbox.ts";
 import { MAX_ACTION_BYTES, sizeErrors } from "../../../src/intake/sizes.ts";
 import { createWriterPool } from "../../../src/outbox/writer-pool.ts";
-import { takeInbox } from "../../../src/intake/inbox.ts";
-import { createSecretBox } from "../../../src/lib/secret-box.ts";
+import { processInbox } from "../../../src/intake/inbox.ts";
+import { fieldsOf } from "../../../src/lib/fields.ts";
+import { createSecretBox } from "../../../src/lib/secrets.ts";
 import { silentLog } from "../../support/dispatch.ts";
 import { connectStore, created, queuedFor, report, reviewIdOf } from "../../support/factory.ts";
 import { fixture } from "../../support/fixture.ts";
@@ -469,7 +470,7 @@ async function write(writer: number, transactions: number): Promise<void> {
 async function verdictsOf(value: unknown): Promise<string[]> {
   const refused = await insert(value).then(
     () => [],
-    (error: unknown) => [String(Object(error)["constraint_name"])],
+    (error: unknown) => [String(fieldsOf(error)["constraint_name"])],
   );
   await world.database.db.sql`delete from inbox`;
   expect(Object.keys(sizeErrors("action", value))).toHaveLength(refused.length);
@@ -517,7 +518,7 @@ async function take(
   });
   const writerPool = createWriterPool(writerDb, clock, { connections: 2, share: 2, waitMs: 6_000 });
   try {
-    return await takeInbox(
+    return await processInbox(
       { db, clock, box, writerPool, schedule, log: silentLog, countInbox: () => {} },
       tries,
     );

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 
-import { purge, PURGE_MARGIN_MS } from "../../../src/auth/actions/purge.ts";
+import { purge, PURGE_MARGIN_MS } from "../../../src/auth/purge.ts";
 import { everyPage, startApi } from "../../support/api.ts";
 import { createFakeClock } from "../../support/clock.ts";
 import { createDatabase } from "../../support/postgres.ts";

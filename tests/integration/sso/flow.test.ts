@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
 import { startApi } from "../../support/api.ts";
 import { createDatabase } from "../../support/postgres.ts";
-import { Browser, connect, nextPlace, signInAtProvider, startProvider } from "../../support/sso.ts";
+import { Browser, connect, nextStep, signInAtProvider, startProvider } from "../../support/sso.ts";
 import { addTenants, addUser, type TestUser } from "../../support/tenants.ts";
 import { fixture } from "../../support/fixture.ts";
 
@@ -55,7 +55,7 @@ describe("single sign-on", () => {
   test("starts by email as well as by connection", async () => {
     const browser = new Browser(api);
     const start = `${ROOT}/api/v1/auth/sso/redirect?email=ADA@corp.test`;
-    const place = new URL(nextPlace(await browser.get(start), start));
+    const place = new URL(nextStep(await browser.get(start), start));
     expect(place.origin).toBe(provider.issuer);
     expect(place.searchParams.get("login_hint")).toBe("ada@corp.test");
     expect(place.searchParams.get("code_challenge_method")).toBe("S256");
@@ -74,7 +74,7 @@ describe("single sign-on", () => {
     const one = await signInAtProvider(browser, start, "ada");
     const two = await signInAtProvider(browser, start, "ada");
     for (const callback of [one, two])
-      expect(nextPlace(await browser.get(callback), callback)).toContain("?code=");
+      expect(nextStep(await browser.get(callback), callback)).toContain("?code=");
   });
 
   test("creates no account for an unknown person", async () => {
@@ -138,7 +138,7 @@ async function discovered(email: string): Promise<string> {
 /** Runs the flow from discovery to the URL to which the callback redirects. */
 async function walk(email: string, login: string, browser = new Browser(api), query = "") {
   const callback = await signInAtProvider(browser, (await discovered(email)) + query, login);
-  return new URL(nextPlace(await browser.get(callback), callback));
+  return new URL(nextStep(await browser.get(callback), callback));
 }
 
 const exchange = (code: string, more = "") =>

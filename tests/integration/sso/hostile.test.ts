@@ -14,7 +14,7 @@ import {
   connect,
   HostileProvider,
   listenWith,
-  nextPlace,
+  nextStep,
   type Claims,
 } from "../../support/sso.ts";
 import { addTenants, addUser } from "../../support/tenants.ts";
@@ -224,7 +224,7 @@ describe("a state", () => {
     says(victim, { sub: "johndoe" });
     const browser = new Browser(api);
     const callback = await toCallback(browser);
-    expect(nextPlace(await browser.get(callback), callback)).toContain("?code=");
+    expect(nextStep(await browser.get(callback), callback)).toContain("?code=");
     await expectRefused(await browser.get(callback), "replayed_state");
   });
 
@@ -233,7 +233,7 @@ describe("a state", () => {
     const browser = new Browser(api);
     const callback = await toCallback(browser);
     const answers = await Promise.all(Array.from({ length: 8 }, () => browser.get(callback)));
-    const places = answers.map((one) => nextPlace(one, callback));
+    const places = answers.map((one) => nextStep(one, callback));
     expect(places.filter((one) => one.includes("?code="))).toHaveLength(1);
     expect(places.filter((one) => one === REFUSED)).toHaveLength(7);
   });
@@ -248,7 +248,7 @@ describe("a state", () => {
     await expectRefused(await stranger.get(callback), "foreign_browser");
     stranger.setCookie("localhost:3000", "rr_sso", "malformed");
     await expectRefused(await stranger.get(callback), "foreign_browser");
-    expect(nextPlace(await browser.get(callback), callback)).toContain("?code=");
+    expect(nextStep(await browser.get(callback), callback)).toContain("?code=");
   });
 
   test("expires after ten minutes", async () => {
@@ -304,7 +304,7 @@ describe("a linked user", () => {
     await sql`update users set company_id = ${user.companyId} where id = ${user.id}`;
     await sql`update companies set is_active = false where id = ${user.companyId}`;
     const browser = new Browser(api);
-    const place = nextPlace(await browser.get(REDIRECT + connection), REDIRECT);
+    const place = nextStep(await browser.get(REDIRECT + connection), REDIRECT);
     await sql`update companies set is_active = true where id = ${user.companyId}`;
     expect(place).toBe(REFUSED);
     expect((await attempt()).headers.get("location")).toContain("?code=");
@@ -389,7 +389,7 @@ describe("a provider's documents", () => {
     const id = await connect(api, admin, { company_id, issuer, domains: ["hang.test"] });
     const start = REDIRECT + id;
     const answers = await Promise.all([1, 2, 3].map(() => new Browser(api).get(start)));
-    for (const answer of answers) expect(nextPlace(answer, start)).toBe(REFUSED);
+    for (const answer of answers) expect(nextStep(answer, start)).toBe(REFUSED);
     const details = { reason: "provider_unreachable", fault: "timeout" };
     expect((await lastRefusal())?.details).toMatchObject(details);
     expect(asked).toBe(1);

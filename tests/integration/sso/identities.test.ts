@@ -1,14 +1,14 @@
 // The identities of a user at identity providers, and how they are unlinked (contract 4.13, 10.1 and 10.5).
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
-import { openSession } from "../../../src/auth/actions/open-session.ts";
+import { openSession } from "../../../src/auth/sign-in/open-session.ts";
 import type { SignInMethod } from "../../../src/http/principal.ts";
 import type { Answer } from "../../support/api.ts";
 import { fixture } from "../../support/fixture.ts";
 import { until } from "../../support/network/receiver.ts";
 import { addClient } from "../../support/oauth.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
-import { Browser, connect, HostileProvider, nextPlace } from "../../support/sso.ts";
+import { Browser, connect, HostileProvider, nextStep } from "../../support/sso.ts";
 import { addPartner, addUser, type TestPartner, type TestUser } from "../../support/tenants.ts";
 
 const world = fixture(startSignInWorld);
@@ -370,7 +370,7 @@ async function signIn(
   const start = `${ROOT}/api/v1/auth/sso/redirect?connection=${at.connection ?? connection}`;
   provider.onIdToken = (payload) => void Object.assign(payload, claims);
   const callback = await browser.follow(start, (url) => url.includes("/sso/callback/"));
-  const { searchParams } = new URL(nextPlace(await browser.get(callback), callback));
+  const { searchParams } = new URL(nextStep(await browser.get(callback), callback));
   const code = searchParams.get("code");
   if (code !== null) return code;
   const [row] = await sql()<{ details: { reason: string } }[]>`

@@ -7,7 +7,7 @@ import { txtLookup } from "../../../src/lib/name-resolver.ts";
 import { startApi } from "../../support/api.ts";
 import { fixture } from "../../support/fixture.ts";
 import { createDatabase } from "../../support/postgres.ts";
-import { Browser, connect, nextPlace, signInAtProvider, startProvider } from "../../support/sso.ts";
+import { Browser, connect, nextStep, signInAtProvider, startProvider } from "../../support/sso.ts";
 import { addTenants } from "../../support/tenants.ts";
 
 /** The TXT records that DNS answers, by name. */
@@ -125,7 +125,7 @@ describe("a connection", () => {
     [{ role: "account_user", store_ids: [1] }, ["new_users.store_ids"]],
   ])("cannot create users with %p", async (newUsers, fields) => {
     const { status, body } = await update({ new_users: newUsers });
-    expect([status, Object.keys(Object(body["errors"]))]).toEqual([422, fields]);
+    expect([status, Object.keys(body["errors"] ?? {})]).toEqual([422, fields]);
   });
 });
 
@@ -182,7 +182,7 @@ async function signIn(login: string): Promise<string> {
   const browser = new Browser(api);
   const start = `${ROOT}/api/v1/auth/sso/redirect?connection=${provider.connection}`;
   const callback = await signInAtProvider(browser, start, login);
-  const { searchParams } = new URL(nextPlace(await browser.get(callback), callback));
+  const { searchParams } = new URL(nextStep(await browser.get(callback), callback));
   return searchParams.get("code") ?? searchParams.get("error") ?? "";
 }
 

@@ -6,7 +6,7 @@ import { startApi } from "../../support/api.ts";
 import { untilSomebodyWaits } from "../../support/auth-races.ts";
 import { fixture } from "../../support/fixture.ts";
 import { createDatabase } from "../../support/postgres.ts";
-import { Browser, type Claims, connect, HostileProvider, nextPlace } from "../../support/sso.ts";
+import { Browser, type Claims, connect, HostileProvider, nextStep } from "../../support/sso.ts";
 import { addTenants, addUser } from "../../support/tenants.ts";
 
 const database = fixture(createDatabase);
@@ -249,7 +249,7 @@ async function signIn(connection: string, said: Said): Promise<number | string> 
   const browser = new Browser(api);
   const start = `${ROOT}/api/v1/auth/sso/redirect?connection=${connection}`;
   const callback = await browser.follow(start, (url) => url.includes("/sso/callback/"));
-  const { searchParams } = new URL(nextPlace(await browser.get(callback), callback));
+  const { searchParams } = new URL(nextStep(await browser.get(callback), callback));
   const code = searchParams.get("code");
   if (code === null) {
     const [row] = await database.db.sql<{ details: { reason: string } }[]>`

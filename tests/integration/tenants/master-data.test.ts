@@ -31,7 +31,7 @@ describe("what something depends on is not deleted", () => {
     const refused = await call("DELETE", `/store-review-sites/${site}`);
     expect([refused.status, String(refused.body["message"])]).toEqual([
       409,
-      expect.stringContaining("events that it has reported"),
+      expect.stringContaining("reported events"),
     ]);
     for (const path of [`/providers/${provider.id}`, `/stores/${account().storeIds[1]}`])
       expect((await call("DELETE", path)).body["code"]).toBe("in_use");

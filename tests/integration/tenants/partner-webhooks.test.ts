@@ -4,6 +4,7 @@ import { ulid } from "ulid";
 
 import { createApp } from "../../../src/app.ts";
 import { BASE_PATH } from "../../../src/http/access.ts";
+import { fieldsOf } from "../../../src/lib/fields.ts";
 import { until } from "../../support/network/receiver.ts";
 import { settle, startWebhooks } from "../../support/webhooks.ts";
 import { fixture } from "../../support/fixture.ts";
@@ -102,7 +103,7 @@ test("looking leaves a row per operator, partner and hour, and a partner's own r
   await look("", { partner: other });
   const before = await rows();
   for (const partner of [own, other])
-    expect(before.filter(({ details }) => Object(details).partner_id === partner)).toEqual([
+    expect(before.filter(({ details }) => fieldsOf(details)["partner_id"] === partner)).toEqual([
       { actor: world.tenants.superAdmin.id, details: { partner_id: partner, kind: "webhooks" } },
     ]);
   await Promise.all(["", `/${id}`, `/${id}/deliveries`].map((path) => look(path)));

@@ -102,9 +102,10 @@ describe("a store's connection to a review site", () => {
   test("can be named by the provider's events from then on", async () => {
     const provider = await addProvider(database.db, api.deps.box, "stores-provider");
     const { body } = await get("/providers");
-    const row = Object(body["data"]).find(({ slug }: { slug: string }) => slug === provider.slug);
+    const rows = body["data"] as { id: number; slug: string }[];
+    const row = rows.find(({ slug }) => slug === provider.slug);
     const store_id = await newStore();
-    const made = await post("/store-review-sites", { store_id, provider_id: row.id });
+    const made = await post("/store-review-sites", { store_id, provider_id: row?.id });
     expect(made.status).toBe(201);
     expect(made.body).toEqual({
       id: expect.any(Number),
@@ -132,7 +133,7 @@ describe("a store's connection to a review site", () => {
     expect(answers.map(({ status }) => status).toSorted()).toEqual([201, 422]);
     expect(errorsOf(await post("/store-review-sites", link))).toEqual([
       422,
-      { provider_id: ["is connected to this store already"] },
+      { provider_id: ["is already connected to this store"] },
     ]);
   });
 

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
 
-import { fingerprint } from "../../../src/lib/secret-box.ts";
+import { fingerprint } from "../../../src/lib/secrets.ts";
 import { providerSecretsChunk } from "../../../src/tenants/actions/stores.ts";
 import { everyPage, PASSWORD, startApi, type Answer } from "../../support/api.ts";
 import { createDatabase } from "../../support/postgres.ts";
@@ -380,7 +380,7 @@ const idOf = ({ body, text }: Answer): number => {
 
 const fieldsOf = ({ status, body }: Answer) => [
   status,
-  Object.keys(Object(body["errors"])).toSorted(),
+  Object.keys(body["errors"] ?? {}).toSorted(),
 ];
 
 const verify = async (token: string) => (await api.call("GET", "/verify-token", { token })).status;

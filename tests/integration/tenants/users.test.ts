@@ -279,7 +279,7 @@ const create = (fields: Record<string, unknown> = {}) =>
 
 const fieldsOf = ({ status, body }: Answer) => [
   status,
-  Object.keys(Object(body["errors"])).toSorted(),
+  Object.keys(body["errors"] ?? {}).toSorted(),
 ];
 
 const verify = async (token: string) => (await api.call("GET", "/verify-token", { token })).status;

@@ -11,7 +11,7 @@ import { startApi } from "../../support/api.ts";
 import { fixture } from "../../support/fixture.ts";
 import { until } from "../../support/network/receiver.ts";
 import {
-  countsOf,
+  countAttempts,
   emailOf,
   FIRST_ID,
   type Line,
@@ -31,7 +31,7 @@ describe("an import", () => {
     const first = await run("import", [file]);
     expect(first.said).toContain("lines (100 %)");
     expect(first.status).toBe(0);
-    const counts = countsOf(PLATFORM);
+    const counts = countAttempts(PLATFORM);
     expect(countsIn(first.said)).toEqual(mapped(counts, (count) => [count, 0, 0]));
     const before = await contentOf(database.db);
     const second = await run("import", [file]);
@@ -147,7 +147,12 @@ describe("an export", () => {
     const file = join(directory, "partner.ndjson");
     expect((await run("export", ["--partner", String(FIRST_ID), file])).status).toBe(0);
     const lines = await linesOf(file);
-    expect(countsOf(lines)).toMatchObject({ partner: 1, account: 2, store: 4, subscription: 2 });
+    expect(countAttempts(lines)).toMatchObject({
+      partner: 1,
+      account: 2,
+      store: 4,
+      subscription: 2,
+    });
     expect(lines.filter(({ kind }) => kind === "account")).toSatisfy((some) =>
       some.every((one: Line) => one["partner_id"] === FIRST_ID),
     );
@@ -255,22 +260,22 @@ describe("a faulty line", () => {
     [
       "no identity",
       { kind: "partner", name: "X" },
-      "external_id is required of a record without an id",
+      "external_id is required for a record without an id",
     ],
     [
       "the id of another record",
       { ...partner, id: FIRST_ID },
-      `id is that of the partner ${FIRST_ID} "Partner 0" (external_id p-0): leave id out`,
+      `id is that of the partner ${FIRST_ID} "Partner 0" (external_id p-0): omit id`,
     ],
     [
       "the id of an account",
       { ...partner, id: FIRST_ID + 3 },
-      `id is that of the account ${FIRST_ID + 3} "Account 0": accounts and partners share their ids; leave`,
+      `id is that of the account ${FIRST_ID + 3} "Account 0": accounts and partners share their ids; omit`,
     ],
     [
       "the id of another plan",
       { kind: "plan", id: FIRST_ID, name: "Other" },
-      `id is that of the plan ${FIRST_ID} "Moved": leave id out for another one, and refer to it by name`,
+      `id is that of the plan ${FIRST_ID} "Moved": omit id for a new record, and refer to it by name`,
     ],
     [
       "an id that is too large",
@@ -285,7 +290,7 @@ describe("a faulty line", () => {
     [
       "an unknown parent",
       { ...account, partner_id: "nobody" },
-      "partner_id names no partner of an earlier line or of the database",
+      "partner_id names no partner in an earlier line or in the database",
     ],
     ["an unknown plan", { ...account, plan_id: 7 }, "plan_id names no plan"],
     [
@@ -303,7 +308,11 @@ describe("a faulty line", () => {
       { ...user, role: "account_user" },
       "role must be one of partner_owner, partner_admin",
     ],
-    ["stores of nobody", { ...user, store_ids: ["s-0"] }, "store_ids is for location users only"],
+    [
+      "stores of nobody",
+      { ...user, store_ids: ["s-0"] },
+      "store_ids is only allowed for location users",
+    ],
     [
       "an unknown hash",
       { ...user, password_hash: "md5" },
@@ -322,7 +331,7 @@ describe("a faulty line", () => {
     [
       "an unknown partner",
       subscription,
-      "partner_id names no partner of an earlier line or of the database",
+      "partner_id names no partner in an earlier line or in the database",
     ],
     ["an unknown connection", { ...review, connection_id: 1 }, "connection_id names no connection"],
     [
@@ -333,7 +342,7 @@ describe("a faulty line", () => {
     [
       "an event without review",
       { ...history, review_id: undefined },
-      "review_id is required of note_added",
+      "review_id is required for note_added",
     ],
     ["wrong metadata", { ...history, metadata: {} }, "metadata.body is required"],
     [

@@ -3,7 +3,7 @@ import { afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
 import type { Raised } from "../../../dispatcher/alerts/incidents.ts";
 import { findTrouble, seeSubscriptions } from "../../../dispatcher/alerts/queries.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
-import { lookForTrouble } from "../../support/alerts.ts";
+import { detectIncidents } from "../../support/alerts.ts";
 import { createTestBox, silentLog } from "../../support/dispatch.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { fixture } from "../../support/fixture.ts";
@@ -161,7 +161,7 @@ async function look(): Promise<void> {
     void logged.push(`${event} ${String(Reflect.get(fields, "subscription_id") ?? "")}`.trim());
   const log = { ...silentLog, warn: note, error: note };
   const deps = { db: database.db, clock: systemClock, log, box, config };
-  raised.push(...(await lookForTrouble(deps, false)));
+  raised.push(...(await detectIncidents(deps, false)));
 }
 
 const troubledIds = async () => (await findTrouble(database.db, false)).troubled;

@@ -2,9 +2,10 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
-import { createSecretBox } from "../../../src/lib/secret-box.ts";
+import { fieldsOf } from "../../../src/lib/fields.ts";
+import { createSecretBox } from "../../../src/lib/secrets.ts";
 import { newSecret } from "../../../src/lib/secrets.ts";
-import { ALERT_KINDS, alertSecretAssociatedData } from "../../../src/outbox/mail.ts";
+import { ALERT_KINDS, alertSecretAssociatedData } from "../../../src/outbox/alert.ts";
 import { createTestSchedule } from "../../support/dispatch.ts";
 import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import { headerOf, MailServer, type Treatment } from "../../support/network/mail-server.ts";
@@ -93,7 +94,7 @@ test("each threshold raises one alert, although two dispatchers are killed betwe
   const kinds = new Map(
     alertHooks.received.map(({ body, headers }) => [
       headers["x-svc-delivery"],
-      String(Reflect.get(Object(JSON.parse(body)), "alert")),
+      String(fieldsOf(JSON.parse(body))["alert"]),
     ]),
   );
   // A POST that was in flight is repeated with the same id, and each kind has only one id.

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { verify } from "@octokit/webhooks-methods";
 import { ulid } from "ulid";
 
-import { postAlerts } from "../../../dispatcher/alerts/look.ts";
+import { postAlerts } from "../../../dispatcher/alerts/detect.ts";
 import { claimPosts } from "../../../dispatcher/alerts/queries.ts";
 import { removeOldIncidents } from "../../../dispatcher/maintenance/removal-queries.ts";
 import { createDeliver } from "../../../dispatcher/delivery/deliver.ts";
@@ -13,18 +13,14 @@ import { HttpClient } from "../../../dispatcher/http/client.ts";
 import { addMs, systemClock } from "../../../src/lib/clock.ts";
 import { parseNetworks } from "../../../src/lib/egress.ts";
 import { newSecret } from "../../../src/lib/secrets.ts";
-import {
-  ALERT_KINDS,
-  alertSecretAssociatedData,
-  type MailMessage,
-  openMail,
-} from "../../../src/outbox/mail.ts";
+import { ALERT_KINDS, alertSecretAssociatedData } from "../../../src/outbox/alert.ts";
+import { type MailMessage, openMail } from "../../../src/outbox/mail.ts";
 import { noteDisabling } from "../../../src/webhooks/queries/incidents.ts";
 import {
   changeSubscription,
   lockSubscription,
 } from "../../../src/webhooks/queries/subscriptions.ts";
-import { lookForTrouble } from "../../support/alerts.ts";
+import { detectIncidents } from "../../support/alerts.ts";
 import { removeAll } from "../../support/maintenance.ts";
 import { createTestBox, silentLog } from "../../support/dispatch.ts";
 import { forceHistory } from "../../support/history.ts";
@@ -253,7 +249,7 @@ describe("mails about alerts", () => {
     );
     await look();
     expect((await mails()).map(({ subject }) => subject)).toEqual([
-      "ReviewRelay: Alerts of 2 webhook subscriptions",
+      "ReviewRelay: Alerts for 2 webhook subscriptions",
     ]);
   });
 });
@@ -407,7 +403,7 @@ afterEach(async () => {
 });
 
 const look = (everywhere = true) =>
-  lookForTrouble({ db: database.db, clock, log: silentLog, box, config }, everywhere);
+  detectIncidents({ db: database.db, clock, log: silentLog, box, config }, everywhere);
 
 const raised = async (everywhere?: boolean) => (await look(everywhere)).map(({ kind }) => kind);
 

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 
 import type { DispatchStore } from "../../../dispatcher/store/store.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
-import { lookForTrouble } from "../../support/alerts.ts";
+import { detectIncidents } from "../../support/alerts.ts";
 import { createTestSchedule, silentLog, startDispatcher } from "../../support/dispatch.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
 import { settle, startWebhooks } from "../../support/webhooks.ts";
@@ -411,7 +411,7 @@ async function look(): Promise<void> {
   const { db } = world.database;
   const { box } = world.api.deps;
   const config = { serverRoot: "https://reviews.example" };
-  await lookForTrouble({ db, clock: systemClock, log: silentLog, box, config }, false);
+  await detectIncidents({ db, clock: systemClock, log: silentLog, box, config }, false);
 }
 
 /** Returns the kinds of the alerts of a subscription, but for those of its count of failures. */

@@ -3,8 +3,9 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { verify } from "@octokit/webhooks-methods";
 
 import { systemClock } from "../../../src/lib/clock.ts";
-import { ALERT_KINDS, openMail } from "../../../src/outbox/mail.ts";
-import { lookForTrouble, startAlerts } from "../../support/alerts.ts";
+import { ALERT_KINDS } from "../../../src/outbox/alert.ts";
+import { openMail } from "../../../src/outbox/mail.ts";
+import { detectIncidents, startAlerts } from "../../support/alerts.ts";
 import { createTestSchedule, silentLog, startDispatcher } from "../../support/dispatch.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
 import { startWebhooks } from "../../support/webhooks.ts";
@@ -28,7 +29,7 @@ describe("the incident", () => {
     const { db } = world.database;
     const { box } = world.api.deps;
     const config = { serverRoot: "https://reviews.example" };
-    await lookForTrouble({ db, clock: systemClock, log: silentLog, box, config }, false);
+    await detectIncidents({ db, clock: systemClock, log: silentLog, box, config }, false);
     const { body } = await world.ask("GET", `/${id}/incident`);
     const deliveries = await world.ask("GET", `/${id}/deliveries/${first ?? ""}`);
     const [attempt] = deliveries.body["attempts"] as { started_at: string }[];
@@ -61,7 +62,7 @@ describe("the past incidents", () => {
       const { db } = world.database;
       const config = { serverRoot: "https://reviews.example" };
       const deps = { db, clock: systemClock, log: silentLog, box: world.api.deps.box, config };
-      await lookForTrouble(deps, false);
+      await detectIncidents(deps, false);
     };
     await look();
     const { body: incident } = await world.ask("GET", `/${id}/incident`);
@@ -175,7 +176,7 @@ describe("the alert settings", () => {
   ])("reject %j", async (body, field) => {
     const answer = await alerts("PATCH", body);
     expect(answer.status).toBe(422);
-    expect(Object.keys(Object(answer.body["errors"]))).toContain(field);
+    expect(Object.keys(answer.body["errors"] ?? {})).toContain(field);
   });
 
   test.each([

@@ -6,7 +6,7 @@ import { ulid } from "ulid";
 import type { Entry } from "../../../dispatcher/actor/event.ts";
 import { raiseAlerts } from "../../../dispatcher/alerts/incidents.ts";
 import { troubleSince } from "../../../src/webhooks/queries/incidents.ts";
-import { commitAttempts } from "../../../dispatcher/store/committer.ts";
+import { commitAttempts } from "../../../dispatcher/store/attempt-queries.ts";
 import { createStore, type DispatchStore } from "../../../dispatcher/store/store.ts";
 import { expireHeldEntries } from "../../../dispatcher/maintenance/removal-queries.ts";
 import type { Stats } from "../../../src/dashboard/app/pages/webhooks/data/reads.ts";

@@ -465,15 +465,24 @@ describe("a viewer that floods the API", () => {
       await opened({ pages: ["webhooks"] }, maker),
     ];
     const seen = await statusesOf(rude, SESSION + 60);
-    expect(seen).toEqual([...Array(SESSION).fill(200), ...Array(60).fill(429)]);
+    expect(seen).toEqual([
+      ...Array.from({ length: SESSION }, () => 200),
+      ...Array.from({ length: 60 }, () => 429),
+    ]);
     const answer = await counting.call("GET", "/partner/webhooks", { token: rude });
     expect(answer.headers.get("ratelimit-limit")).toBe(String(SESSION));
     expect(answer.headers.get("ratelimit-policy")).toBe(`${perMinute / 4};w=60;burst=${SESSION}`);
     const links = { pages: ["webhooks"] };
     expect(await statusOf(other)).toBe(200);
     expect(await statusOf(maker, "/partner/portal-links", "POST", links)).toBe(201);
-    expect(await statusesOf(maker, BURST)).toEqual([...Array(BURST - 1).fill(200), 429]);
-    expect(await statusesOf(other, SESSION)).toEqual([...Array(SESSION - 1).fill(200), 429]);
+    expect(await statusesOf(maker, BURST)).toEqual([
+      ...Array.from({ length: BURST - 1 }, () => 200),
+      429,
+    ]);
+    expect(await statusesOf(other, SESSION)).toEqual([
+      ...Array.from({ length: SESSION - 1 }, () => 200),
+      429,
+    ]);
   });
 
   test("shares a limit with all other sessions of the creator, four times that of a user", async () => {
@@ -483,7 +492,9 @@ describe("a viewer that floods the API", () => {
     );
     const last = sessions.pop() ?? "";
     for (const session of sessions)
-      expect(await statusesOf(session, SESSION)).toEqual(Array(SESSION).fill(200));
+      expect(await statusesOf(session, SESSION)).toEqual(
+        Array.from({ length: SESSION }, () => 200),
+      );
     expect(await statusOf(last)).toBe(429);
     expect(await statusOf(maker)).toBe(200);
     const foreign = await opened({ pages: ["webhooks"] });

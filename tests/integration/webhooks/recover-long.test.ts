@@ -6,8 +6,8 @@ import { ulid } from "ulid";
 import type { Db, RawDb } from "../../../db/client.ts";
 import { SUBSCRIBABLE_EVENTS } from "../../../src/outbox/event.ts";
 import { recover, RECOVER_LIMIT } from "../../../src/webhooks/actions/queue-events.ts";
-import { findSubscription } from "../../../src/webhooks/actions/subscriptions.ts";
 import { BATCH_ROWS, undelivered } from "../../../src/webhooks/queries/missed.ts";
+import { subscriptionById } from "../../../src/webhooks/queries/subscriptions.ts";
 import {
   forgetQueue,
   insertTenant,
@@ -130,7 +130,11 @@ describe("a call after earlier ones", () => {
 
 let db: RawDb;
 let tenant: Tenant;
-const find = (id: string) => findSubscription({ db }, tenant.partnerId, id);
+async function find(id: string) {
+  const found = await subscriptionById(db, tenant.partnerId, id);
+  if (found === undefined) throw new Error(`There is no subscription ${id}.`);
+  return found;
+}
 
 beforeAll(async () => {
   ({ db } = world.database);

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
-import { commitAttempts } from "../../../dispatcher/store/committer.ts";
+import { commitAttempts } from "../../../dispatcher/store/attempt-queries.ts";
 import { createStore } from "../../../dispatcher/store/store.ts";
 import { countStats } from "../../../src/webhooks/actions/stats.ts";
 import { attemptRecord, passQueue, queueCopies } from "../../support/outbox.ts";

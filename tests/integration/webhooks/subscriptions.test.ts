@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 
-import { fingerprint } from "../../../src/lib/secret-box.ts";
+import { fingerprint } from "../../../src/lib/secrets.ts";
 import { CATALOG, SUBSCRIBABLE_EVENTS } from "../../../src/outbox/event.ts";
 import type { Wake } from "../../../src/outbox/schedule.ts";
 import { startApi, type Answer, type TestApi } from "../../support/api.ts";
@@ -141,7 +141,7 @@ describe("creating a subscription", () => {
     const more = { label: "x".repeat(101), webhook_url: long(2049) };
     const { status, body } = await create({ ...batch, ...more });
     expect(status).toBe(422);
-    expect(Object.keys(Object(body["errors"]))).toEqual(["label", "webhook_url"]);
+    expect(Object.keys(body["errors"] ?? {})).toEqual(["label", "webhook_url"]);
   });
 
   test("trims the label, and rejects one of spaces alone", async () => {
@@ -149,7 +149,7 @@ describe("creating a subscription", () => {
     expect(body["label"]).toBe("x".repeat(100));
     for (const label of [" ", "\t\n", "\u00a0"]) {
       const blank = await create({ ...batch, label });
-      expect([blank.status, Object.keys(Object(blank.body["errors"]))]).toEqual([422, ["label"]]);
+      expect([blank.status, Object.keys(blank.body["errors"] ?? {})]).toEqual([422, ["label"]]);
     }
   });
 
@@ -167,7 +167,7 @@ describe("creating a subscription", () => {
     });
     expect(status).toBe(422);
     expect(body["code"]).toBe("validation_failed");
-    expect(Object.keys(Object(body["errors"])).toSorted()).toEqual([
+    expect(Object.keys(body["errors"] ?? {}).toSorted()).toEqual([
       "batch_interval_hours",
       "delivery_tier_override",
       "events",
@@ -207,7 +207,8 @@ describe("creating a subscription", () => {
   ])("rejects %s as event filter", async (_, events, words) => {
     const { status, body } = await create({ ...immediate, events });
     expect(status).toBe(422);
-    expect(Object(body["errors"])["events"][0]).toContain(words);
+    const errors = body["errors"] as Record<string, string[]>;
+    expect(errors["events"]?.[0]).toContain(words);
   });
 
   test("accepts every event of the catalog except webhook.test in the filter", async () => {
@@ -226,14 +227,14 @@ describe("creating a subscription", () => {
     async (hours) => {
       const { status, body } = await create({ ...batch, batch_interval_hours: hours });
       expect(status).toBe(422);
-      expect(Object.keys(Object(body["errors"]))).toEqual(["batch_interval_hours"]);
+      expect(Object.keys(body["errors"] ?? {})).toEqual(["batch_interval_hours"]);
     },
   );
 
   test("rejects an interval for an immediate subscription", async () => {
     const { status, body } = await create({ ...immediate, batch_interval_hours: 12 });
     expect(status).toBe(422);
-    expect(body["errors"]).toEqual({ batch_interval_hours: ["is for batch only"] });
+    expect(body["errors"]).toEqual({ batch_interval_hours: ["is only allowed for batch"] });
   });
 
   test.each([
@@ -243,7 +244,7 @@ describe("creating a subscription", () => {
   ])("rejects %s in the label", async (_, label) => {
     const { status, body } = await create({ ...immediate, label });
     expect(status).toBe(422);
-    expect(Object.keys(Object(body["errors"]))).toEqual(["label"]);
+    expect(Object.keys(body["errors"] ?? {})).toEqual(["label"]);
   });
 
   test.each([
@@ -256,7 +257,7 @@ describe("creating a subscription", () => {
   ])("rejects a webhook_url with %s", async (_, webhook_url) => {
     const { status, body } = await create({ ...immediate, webhook_url });
     expect(status).toBe(422);
-    expect(Object.keys(Object(body["errors"]))).toEqual(["webhook_url"]);
+    expect(Object.keys(body["errors"] ?? {})).toEqual(["webhook_url"]);
   });
 });
 

@@ -6,7 +6,7 @@ import { parseProxyUrl } from "../../../src/lib/egress-proxy.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { openMail } from "../../../src/outbox/mail.ts";
 import { type TlsReason, tlsWords } from "../../../src/outbox/tls-reason.ts";
-import { lookForTrouble } from "../../support/alerts.ts";
+import { detectIncidents } from "../../support/alerts.ts";
 import { createTestSchedule, silentLog, startDispatcher } from "../../support/dispatch.ts";
 import { fixture } from "../../support/fixture.ts";
 import { CA, EXPIRED, HOOK_TEST, SELF_SIGNED } from "../../support/network/certificates.ts";
@@ -32,7 +32,7 @@ test.each([
   ["expired", EXPIRED, "The certificate has expired", true],
   ["wrong_name", HOOK_TEST, "The certificate does not name this host", false],
   ["self_signed", SELF_SIGNED, "The certificate is self-signed", true],
-  ["unknown_issuer", serverOf(VALID_CHAIN), "of an unknown authority", false],
+  ["unknown_issuer", serverOf(VALID_CHAIN), "from an unknown authority", false],
   ["chain_incomplete", serverOf(LEAF_ALONE), "The certificate chain is incomplete", true],
   ["handshake", { ...HOOK_TEST, maxVersion: "TLSv1.1" }, "The TLS handshake failed", false],
 ] as const)("%s is told by the API and the mail", (...[reason, tls, words, isProxied]) =>
@@ -82,8 +82,10 @@ async function tellsReason(
 
   const failure = { status_code: null, error_code: "tls", tls_reason: reason };
   const attempt = expect.objectContaining(failure);
-  expect((await get(`/deliveries/${eventId}`))["attempts"]).toEqual(Array(4).fill(attempt));
-  expect((await get("/deliveries"))["data"]).toEqual(Array(4).fill(attempt));
+  expect((await get(`/deliveries/${eventId}`))["attempts"]).toEqual(
+    Array.from({ length: 4 }, () => attempt),
+  );
+  expect((await get("/deliveries"))["data"]).toEqual(Array.from({ length: 4 }, () => attempt));
   await db.sql`update webhook_subscriptions set consecutive_failure_count = 1 where id = ${id}`;
   expect(await get("/health")).toMatchObject({ first_failure: failure });
   expect(await get("/incident")).toMatchObject({
@@ -95,7 +97,7 @@ async function tellsReason(
   expect(receiver.requests).toEqual([]);
 
   const config = { serverRoot: "https://reviews.example" };
-  await lookForTrouble({ db, clock: systemClock, log: silentLog, box, config }, false);
+  await detectIncidents({ db, clock: systemClock, log: silentLog, box, config }, false);
   const [alert] = await db.sql`select cause from alerts where subscription_id = ${id}`;
   expect(alert?.["cause"]).toMatchObject({ first_failure: failure, last_failure: failure });
   const mails = await db.sql<{ id: string; sealed: string }[]>`

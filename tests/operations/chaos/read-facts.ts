@@ -1,7 +1,7 @@
 import type { RawDb } from "../../../db/client.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { BATCH_EVENTS } from "../../../src/outbox/event.ts";
-import type { SecretBox } from "../../../src/lib/secret-box.ts";
+import type { SecretBox } from "../../../src/lib/secrets.ts";
 import { webhookSecretAssociatedData } from "../../../src/master-key.ts";
 import { withRequests } from "../../../src/webhooks/queries/attempts.ts";
 import * as facts from "../../invariants/facts.ts";

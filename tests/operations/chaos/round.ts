@@ -4,7 +4,7 @@ import { join } from "node:path";
 
 import { freePort } from "../../../scripts/demo/stores/keep.ts";
 import { connect, type RawDb } from "../../../db/client.ts";
-import { createSecretBox } from "../../../src/lib/secret-box.ts";
+import { createSecretBox } from "../../../src/lib/secrets.ts";
 import { Prng } from "../../simulation/prng.ts";
 import { Client } from "./client.ts";
 import { type Moods, playFaults } from "./faults.ts";

@@ -1,7 +1,7 @@
 import type { RawDb } from "../../../db/client.ts";
 import { createPasswords } from "../../../src/lib/password.ts";
 import { newSecret } from "../../../src/lib/secrets.ts";
-import type { SecretBox } from "../../../src/lib/secret-box.ts";
+import type { SecretBox } from "../../../src/lib/secrets.ts";
 import * as rows from "../../../scripts/demo/seed/rows.ts";
 import type { Client } from "./client.ts";
 

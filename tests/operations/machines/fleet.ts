@@ -7,7 +7,7 @@ import type { RawDb } from "../../../db/client.ts";
 import { migrate } from "../../../db/migrate.ts";
 import { insertPlan } from "../../../scripts/demo/seed/rows.ts";
 import { ROOT } from "../../../scripts/install/install.ts";
-import { createSecretBox } from "../../../src/lib/secret-box.ts";
+import { createSecretBox } from "../../../src/lib/secrets.ts";
 import { addProvider } from "../../support/factory.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
 import { ApiProcess } from "../../support/processes/api-process.ts";

@@ -12,6 +12,7 @@ import { join } from "node:path";
 
 import { askRedis, isSentinelSettled } from "../../../scripts/demo/stores/redis-servers.ts";
 import { ROOT } from "../../../scripts/install/install.ts";
+import { fieldsOf } from "../../../src/lib/fields.ts";
 import { until } from "../../support/network/receiver.ts";
 import { addressOf, type Machine, machinesOf, type Network, NOBODY } from "./network.ts";
 
@@ -207,7 +208,7 @@ async function isPatroni(machine: Machine, role: string): Promise<boolean> {
 
 async function hasRedisRole(machine: Machine, role: string): Promise<boolean> {
   const [is] = Object.values(
-    Object(await askRedis({ host: addressOf(machine), port: 6379 }, "ROLE")),
+    fieldsOf(await askRedis({ host: addressOf(machine), port: 6379 }, "ROLE")),
   );
   return is === role;
 }
@@ -218,7 +219,7 @@ async function isHealthyEtcd(machine: Machine): Promise<boolean> {
 
 async function leadsEtcd(machine: Machine): Promise<boolean> {
   const body = (await ask(`${etcdUrl(machine)}/v3/maintenance/status`, "POST"))?.body;
-  return body?.["leader"] !== undefined && body["leader"] === Object(body["header"]).member_id;
+  return body?.["leader"] !== undefined && body["leader"] === fieldsOf(body["header"])["member_id"];
 }
 
 /** Sends an HTTP request; returns undefined while nobody answers. */
@@ -231,7 +232,7 @@ export async function ask(url: string, method = "GET") {
     };
     const response = await fetch(url, init);
     const body: unknown = await response.json().catch(() => undefined);
-    return { status: response.status, body: { ...Object(body) } as Record<string, unknown> };
+    return { status: response.status, body: fieldsOf(body) };
   } catch {
     return undefined;
   }

@@ -9,7 +9,7 @@ import { until } from "./receiver.ts";
 
 export type ShippedFile = "Caddyfile" | "Caddyfile.platform" | "nginx.conf";
 
-interface Places {
+interface ReferencedRows {
   readonly port: number;
   /** The ports of the APIs. */
   readonly apis: readonly number[];
@@ -27,7 +27,10 @@ export interface ShippedProxy {
 }
 
 /** Starts the proxy on `port`, without TLS. */
-export async function startShipped(file: ShippedFile, places: Places): Promise<ShippedProxy> {
+export async function startShipped(
+  file: ShippedFile,
+  places: ReferencedRows,
+): Promise<ShippedProxy> {
   const folder = mkdtempSync(join(tmpdir(), "reviewrelay-proxy-"));
   // The workers of nginx run as another user if root starts it.
   chmodSync(folder, 0o755);
@@ -89,7 +92,11 @@ interface Started {
   readonly shipped: string;
 }
 
-function caddy(folder: string, file: ShippedFile, { port, apis, platform }: Places): Started {
+function caddy(
+  folder: string,
+  file: ShippedFile,
+  { port, apis, platform }: ReferencedRows,
+): Started {
   const config = join(folder, "shipped");
   const options = ["--adapter", "caddyfile", "--config", config];
   return {
@@ -106,7 +113,11 @@ function caddy(folder: string, file: ShippedFile, { port, apis, platform }: Plac
 }
 
 /** The settings of Debian's /etc/nginx/nginx.conf that concern requests. */
-function nginx(folder: string, file: ShippedFile, { port, apis, platform }: Places): Started {
+function nginx(
+  folder: string,
+  file: ShippedFile,
+  { port, apis, platform }: ReferencedRows,
+): Started {
   const main = join(folder, "nginx.conf");
   const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
     .map((kind) => `${kind}_temp_path ${folder}/${kind};`)

@@ -6,12 +6,12 @@ import { ulidFloor } from "../../../db/partitions.ts";
 import type { Decision } from "../../../dispatcher/actor/decide.ts";
 import type { LoadRequest } from "../../../dispatcher/actor/event.ts";
 import { createLeases } from "../../../dispatcher/shards/lease-queries.ts";
-import { commitAttempts } from "../../../dispatcher/store/committer.ts";
+import { commitAttempts } from "../../../dispatcher/store/attempt-queries.ts";
 import type { AttemptRecord } from "../../../dispatcher/store/attempt-queries.ts";
 import { createStore } from "../../../dispatcher/store/store.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import type { Log } from "../../../src/lib/log.ts";
-import { createSecretBox } from "../../../src/lib/secret-box.ts";
+import { createSecretBox } from "../../../src/lib/secrets.ts";
 import type { RecordedAction } from "../../../src/outbox/event.ts";
 import { holdFreeSequences, holdSequences, recordActions } from "../../../src/outbox/queries.ts";
 import { createSiteFinder, credentialsOf } from "../../../src/intake/queries/finders.ts";
@@ -340,7 +340,8 @@ function newReviews(count: number, bound: number): PlanCase {
           tx.run,
           {
             requests: [{ slug: "site", sealedSecret, isTimed: true }],
-            claims: numbers.map((n) => ({ ...connection, id: `new-${n}`, siteId: 1 })),
+            claims: numbers.map((n) => ({ slug: "site", id: `new-${n}` })),
+            connections: [{ ...connection, id: 1 }],
             created: numbers.map((id) => ({
               ...FACTS,
               id,

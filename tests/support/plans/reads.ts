@@ -7,12 +7,12 @@ import { listBacklogs } from "../../../src/tenants/queries/dispatcher.ts";
 import type { BacklogOrder } from "../../../src/tenants/dispatcher-model.ts";
 import { addMs, systemClock } from "../../../src/lib/clock.ts";
 import { findTrouble, seeSubscriptions } from "../../../dispatcher/alerts/queries.ts";
-import { partnerHistory } from "../../../src/reviews/queries/history.ts";
-import { historyOf, partnerReviewsOf } from "../../../src/reviews/queries/reviews.ts";
+import { partnerHistory } from "../../../src/reviews/queries.ts";
+import { historyOf, partnerReviewsOf } from "../../../src/reviews/queries.ts";
 import { showHealth, showIncident, showStats } from "../../../src/webhooks/actions/stats.ts";
-import { listMessages } from "../../../src/webhooks/actions/messages.ts";
+import { createDeliveryList } from "../../../src/webhooks/actions/list-deliveries.ts";
 import type { AttemptFilter } from "../../../src/webhooks/delivery-model.ts";
-import type { MessageFilter } from "../../../src/webhooks/message-model.ts";
+import type { DeliveryFilter } from "../../../src/webhooks/delivery-list-model.ts";
 import {
   attemptsOf,
   attemptsOfEvent,
@@ -25,7 +25,7 @@ import {
   subscriptionById,
 } from "../../../src/webhooks/queries/subscriptions.ts";
 import { failuresWithin, incidentsOf } from "../../../src/webhooks/queries/incidents.ts";
-import { lookAt } from "../../../src/webhooks/queries/watch.ts";
+import { pollStreams } from "../../../src/webhooks/queries/watch.ts";
 import { bucketFloor, READ_BY_EVENT, READ_PER_SLICE, SLICES } from "../../../src/webhooks/stats.ts";
 import { BUSY_MS, eventId, HOT, hotPerDay, NEIGHBOUR, other, type PlanSizes } from "./data.ts";
 
@@ -61,7 +61,7 @@ export function readCases(sizes: PlanSizes): PlanCase[] {
   // Today's partition has no index by event, so the subscription's attempts of today are scanned.
   const walked = LISTED + 2 * hotPerDay(sizes);
   const list = (name: string, filter: Partial<AttemptFilter>, bound = LISTED): PlanCase => ({
-    name: `deliveries, ${name}`,
+    name: `attempts, ${name}`,
     bound,
     run: (db) => attemptsOf(db, HOT.id, { ...UNFILTERED, ...filter }, page),
   });
@@ -107,7 +107,7 @@ export function readCases(sizes: PlanSizes): PlanCase[] {
     { name: "subscriptions", bound: 20, run: (db) => listSubscriptions(db, HOT.partnerId, page) },
     backlogs("depth", sizes),
     backlogs("age", sizes),
-    ...messages(),
+    ...deliveries(),
     ...ofPartner(),
     ...figures(),
   ];
@@ -123,8 +123,8 @@ function backlogs(order: BacklogOrder, { others }: PlanSizes): PlanCase {
 }
 
 /** One row per event. Most attempts here belong to events that no longer exist, so a page reads up to its limit. */
-function messages(): PlanCase[] {
-  const all: MessageFilter = {
+function deliveries(): PlanCase[] {
+  const all: DeliveryFilter = {
     reviewId: undefined,
     externalReviewId: undefined,
     event: undefined,
@@ -136,17 +136,13 @@ function messages(): PlanCase[] {
     since: undefined,
     until: undefined,
   };
-  const list = (name: string, bound: number, filter: Partial<MessageFilter>): PlanCase => ({
-    name: `messages, ${name}`,
+  const list = (name: string, bound: number, filter: Partial<DeliveryFilter>): PlanCase => ({
+    name: `deliveries, ${name}`,
     bound,
     run: async (db) => {
       const subscription = await hotSubscription(db);
-      return listMessages(
-        { db },
-        subscription,
-        { ...all, ...filter },
-        { limit: 50, after: undefined },
-      );
+      const page = { limit: 50, after: undefined };
+      return createDeliveryList({ db })(subscription, { ...all, ...filter }, page);
     },
   });
   return [
@@ -219,7 +215,7 @@ function figures(): PlanCase[] {
         const jtis = Array.from({ length: 40 }, (_, n) => `none-${n}`);
         const ids = [HOT.id, ...[1, 2, 3].map((n) => other(n).id)];
         const firstId = ulidFloor(addMs(now, -30_000));
-        return lookAt(db, { ids, jtis, now, firstId, maxHours: 12, idleMinutes: 15 });
+        return pollStreams(db, { ids, jtis, now, firstId, maxHours: 12, idleMinutes: 15 });
       },
     },
     {

@@ -4,6 +4,7 @@ import { createHmac } from "node:crypto";
 import { freePort } from "../../../scripts/demo/stores/keep.ts";
 import { ROOT } from "../../../scripts/install/install.ts";
 import { BASE_PATH } from "../../../src/http/access.ts";
+import { fieldsOf } from "../../../src/lib/fields.ts";
 import type { TestProvider } from "../factory.ts";
 import { until } from "../network/receiver.ts";
 
@@ -98,7 +99,7 @@ export class ApiProcess {
   async call(method: string, url: string, init: RequestInit = {}): Promise<ProcessAnswer> {
     const response = await fetch(url, { method, ...init });
     const body: unknown = await response.json();
-    return { status: response.status, headers: response.headers, body: { ...Object(body) } };
+    return { status: response.status, headers: response.headers, body: fieldsOf(body) };
   }
 
   async login(email: string, password: string): Promise<ProcessAnswer> {

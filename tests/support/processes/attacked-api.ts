@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 
 import { systemClock } from "../../../src/lib/clock.ts";
-import { createSecretBox } from "../../../src/lib/secret-box.ts";
+import { createSecretBox } from "../../../src/lib/secrets.ts";
 import { ApiProcess } from "./api-process.ts";
 import { createDatabase, type TestDatabase } from "../postgres.ts";
 import { addSigningKeys } from "../signing-keys.ts";

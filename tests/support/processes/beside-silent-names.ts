@@ -6,7 +6,7 @@ import { readFile } from "node:fs/promises";
 
 import { createDeliver } from "../../../dispatcher/delivery/deliver.ts";
 import { HttpClient } from "../../../dispatcher/http/client.ts";
-import { argon2 } from "../../../src/lib/argon2.ts";
+import { argon2 } from "../../../src/lib/foreign-hashes.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { parseNetworks } from "../../../src/lib/egress.ts";
 

@@ -3,7 +3,7 @@ import { existsSync, globSync, mkdirSync, readFileSync, renameSync, rmSync } fro
 import { join } from "node:path";
 
 import { ROOT } from "../../../db/executable.ts";
-import { takeLock } from "../../../scripts/demo/stores/lock.ts";
+import { acquireLock } from "../../../scripts/demo/stores/lock.ts";
 import { buildExecutables } from "../../../scripts/executables/build.ts";
 import { COMMIT } from "../../../src/lib/version.ts";
 
@@ -17,8 +17,8 @@ export async function builtExecutable(): Promise<string> {
   const folder = join(CACHE, digestOfSources());
   const server = join(folder, "reviewrelay-server");
   mkdirSync(CACHE, { recursive: true });
-  let release = takeLock(join(CACHE, "lock"));
-  for (; release === undefined; release = takeLock(join(CACHE, "lock"))) await Bun.sleep(100);
+  let release = acquireLock(join(CACHE, "lock"));
+  for (; release === undefined; release = acquireLock(join(CACHE, "lock"))) await Bun.sleep(100);
   try {
     if (existsSync(folder)) return server;
     // Those of earlier sources, and what a killed build left.

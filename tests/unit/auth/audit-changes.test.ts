@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 
-import { changesOf } from "../../../src/auth/audit-changes.ts";
+import { changesOf } from "../../../src/audit/changes.ts";
 
 const LONG = "x".repeat(201);
 const many = (count: number) => Array.from({ length: count }, (_, n) => n);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 
-import { claimsMatch, claimsOf, readClaims } from "../../../src/auth/key-ring.ts";
+import { claimsMatch, claimsOf, readClaims } from "../../../src/auth/keys/key-ring.ts";
 
 describe("the claims of a token", () => {
   test("contain the user, the service's own client, the scope and the expiry in whole seconds", () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 
-import { createCodeMac } from "../../../src/auth/code-mac.ts";
+import { createCodeMac } from "../../../src/auth/passwords/codes.ts";
 
 describe("the MAC of a code", () => {
   test("matches its code in its context, and nothing else", () => {

@@ -124,7 +124,7 @@ describe("a refresh", () => {
 });
 
 describe("scopes", () => {
-  test("cover the scopes that they contain, and * covers all of them", () => {
+  test("coverRange the scopes that they contain, and * covers all of them", () => {
     expect(coversScopes(new Set(["reviews:read"]), ["reviews:read"])).toBe(true);
     expect(coversScopes(new Set(["reviews:read"]), ["reviews:write"])).toBe(false);
     expect(coversScopes(new Set(["*"]), ["reviews:write", "*"])).toBe(true);
@@ -135,6 +135,6 @@ describe("scopes", () => {
 const DAY_MS = 86_400_000;
 const now = new Date("2026-06-01T12:00:00.000Z");
 const before = (ms: number) => addMs(now, -ms);
-const times = (count: number, ms: number) => Array<Date>(count).fill(before(ms));
+const times = (count: number, ms: number) => Array.from({ length: count }, () => before(ms));
 
 const none = { issuedAt: [], wrongAt: [] };

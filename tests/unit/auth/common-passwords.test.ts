@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 
-import { contextError, isCommonPassword } from "../../../src/auth/password-model.ts";
+import { contextError, isCommonPassword } from "../../../src/auth/passwords/model.ts";
 
 describe("the list of common passwords", () => {
   test.each(["password", "12345678", "qwertyuiop", "iloveyou", "Password", "PASSWORD1"])(

@@ -12,7 +12,7 @@ import {
   passwordSetter,
   selfService,
   superAdmin,
-} from "../../../src/auth/guard.ts";
+} from "../../../src/auth/access/guard.ts";
 import type { Principal, Role, TokenKind } from "../../../src/http/principal.ts";
 
 describe("access rules by role", () => {

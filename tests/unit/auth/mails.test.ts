@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 
-import { codeMail, passwordChangedMail } from "../../../src/auth/mails.ts";
+import { codeMail, passwordChangedMail } from "../../../src/auth/passwords/mails.ts";
 
 describe("the mail with a code", () => {
   test("has the code on a separate line, as its only six digits, and not in the subject", () => {
@@ -26,7 +26,7 @@ describe("the mail with a code", () => {
     [90, "2 minutes"],
     [600, "10 minutes"],
   ])("of a code that lives %d s says %p", (ttlS, minutes) => {
-    expect(codeMail({ ...code, ttlS }, null).text).toContain(`for ${minutes}.`);
+    expect(codeMail({ ...code, ttlS }, null).text).toContain(`expires in ${minutes}.`);
   });
 });
 

@@ -30,7 +30,7 @@ describe("the fields of an event", () => {
       meaning: "Rating, 1 to 5 stars.",
     });
     expect(review.get("review.reviewer")?.type).toBe("string or null");
-    expect(review.get("occurred_at")?.type).toBe("instant, ISO 8601");
+    expect(review.get("occurred_at")?.type).toBe("date and time, ISO 8601");
     expect(review.get("metadata.changed")).toMatchObject({
       type: "list of string",
       presence: "sometimes",

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 
-import { actionsOf, AUDIT_ACTIONS } from "../../../src/auth/audit-model.ts";
-import { entryWords, phraseOf } from "../../../src/auth/audit-words.ts";
+import { actionsOf, AUDIT_ACTIONS } from "../../../src/audit/model.ts";
+import { entryWords, phraseOf } from "../../../src/audit/words.ts";
 import { ApiError } from "../../../src/api/client.ts";
 import { allPages, apiErrorOf, fieldError } from "../../../src/dashboard/app/api/client.ts";
 import {
@@ -108,20 +108,26 @@ describe("the dispatcher's state", () => {
   });
 
   test.each([
-    [{ dispatchers: [] }, ["No dispatcher runs"]],
-    [{ dispatchers: [], shards: [{ ...shard, dispatcher_id: null }] }, ["No dispatcher runs"]],
-    [{ dispatchers: [{ id: "a", silent_ms: 5_000, outage: null }] }, ["1 dispatcher gave no sign"]],
+    [{ dispatchers: [] }, ["No dispatcher is running"]],
+    [
+      { dispatchers: [], shards: [{ ...shard, dispatcher_id: null }] },
+      ["No dispatcher is running"],
+    ],
+    [
+      { dispatchers: [{ id: "a", silent_ms: 5_000, outage: null }] },
+      ["1 dispatcher sent no heartbeat"],
+    ],
     [
       { dispatchers: ["names", "names"].map((outage) => ({ id: "a", silent_ms: 1, outage })) },
-      ["The name servers answer nothing"],
+      ["The name servers do not respond"],
     ],
     [{ shards: [{ ...shard, dispatcher_id: null }] }, ["1 shard of 1 without"]],
     [{ lag: { lag_s: 90 } }, ["Events that are due are waiting too long"]],
     [{ mails: { queued: 2, next_due_at: "2026-06-01T11:00:00Z" } }, ["2 mails queued"]],
-    [{ blocked_heads: [{}] }, ["1 event that failed"]],
+    [{ blocked_heads: [{}] }, ["1 event failed"]],
     [{ quarantined_lanes: [{}] }, ["1 lane quarantined"]],
     [{ disabled_subscriptions: [{}, {}] }, ["2 subscriptions disabled"]],
-    [{ blocked_heads: [{}], lag: { lag_s: 11 } }, ["Events that are due", "1 event that"]],
+    [{ blocked_heads: [{}], lag: { lag_s: 11 } }, ["Events that are due", "1 event failed"]],
   ])("with %j has the problems %j", (difference, beginnings) => {
     const problems = problemsOf({ ...well, ...difference }, now);
     expect(problems.map((one, i) => one.startsWith(beginnings[i] ?? "?"))).toEqual(
@@ -185,12 +191,12 @@ describe("errors in words", () => {
 
   test("explain the next step after a conflict", () => {
     expect(errorMessageOf(error(409, { code: "last_super_admin" })).advice).toStartWith(
-      "Make somebody else a super-admin first",
+      "Make another user a super-admin first",
     );
-    expect(errorMessageOf(error(409, { code: "else" })).advice).toStartWith("Something changed");
-    // "Something changed meanwhile" would be wrong for these codes.
+    expect(errorMessageOf(error(409, { code: "else" })).advice).toStartWith("The data has changed");
+    // "The data has changed" would be wrong for these codes.
     for (const code of ["last_owner", "limit_reached", "not_invitable", "token_exists"])
-      expect(errorMessageOf(error(409, { code })).advice).not.toContain("meanwhile");
+      expect(errorMessageOf(error(409, { code })).advice).not.toContain("The data has changed");
     expect([apiErrorOf(error(403, {}))?.status, apiErrorOf(new TypeError())?.status]).toEqual([
       403,
       undefined,

@@ -21,18 +21,18 @@ import {
 
 describe("the history in words", () => {
   test.each([
-    ["review_received", {}, google, "Google brought in the review"],
+    ["review_received", {}, google, "Google reported the review"],
     [
       "review_updated",
       { changed: ["rate", "content"] },
       google,
-      "Google reported a change of the rating and the text",
+      "Google reported a change to the rating and the text",
     ],
     [
       "review_updated",
       { changed: [], restored: true },
       google,
-      "Google brought the removed review back",
+      "Google restored the removed review",
     ],
     ["review_removed", {}, google, "Google removed the review"],
     ["review_flagged", { reason: "Spam" }, kim, "Kim flagged the review [Spam]"],
@@ -80,7 +80,7 @@ describe("the history in words", () => {
 test("the error codes and reasons are those of the API", () => {
   const reasons = Object.entries(ERROR_TEXTS).map(([code, { reason }]) => [code, reason]);
   expect(Object.fromEntries(reasons)).toEqual({ ...ERROR_REASONS });
-  expect(errorText("E-999").advice).toContain("Tell the code");
+  expect(errorText("E-999").advice).toContain("Send the code");
 });
 
 test.each([

@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { diagnosisOf } from "../../../src/dashboard/app/pages/webhooks/deliveries/attempt-words.ts";
 import {
   isMatch,
-  messageFilterOf,
+  deliveryFilterOf,
   type AttemptRow,
 } from "../../../src/dashboard/app/pages/webhooks/data/filters.ts";
 import {
@@ -39,9 +39,9 @@ describe("the hint about a URL", () => {
     ["example.com/hook", "whole address"],
     ["ftp://example.com/", "whole address"],
     ["https://", "whole address"],
-    ["https://a b.example/", "no spaces"],
+    ["https://a b.example/", "Remove the spaces"],
     ["https://user@example.com/", "user name"],
-    ["https://example.com/#part", "from # on"],
+    ["https://example.com/#part", "after #"],
     [`https://example.com/${"x".repeat(2_048)}`, "at most"],
   ])("rejects %p", (url, words) => {
     expect(urlHint(url)).toMatchObject({ kind: "error" });
@@ -98,7 +98,10 @@ describe("the filter of the address", () => {
     const params = new URLSearchParams(
       `tab=deliveries&event=note_added&outcome=lost&event_id=short&since=2026-06-01T00:00:00Z&until=x`,
     );
-    expect(messageFilterOf(params)).toEqual({ event: "note_added", since: "2026-06-01T00:00:00Z" });
+    expect(deliveryFilterOf(params)).toEqual({
+      event: "note_added",
+      since: "2026-06-01T00:00:00Z",
+    });
   });
 
   test.each([
@@ -140,10 +143,10 @@ describe("an attempt in words", () => {
     ["expired", "The certificate has expired", "Renew it"],
     ["not_yet_valid", "The certificate is not valid yet", "Check the clock"],
     ["wrong_name", "The certificate does not name this host", "subjectAltName"],
-    ["unknown_issuer", "The certificate is of an unknown authority", "public authority"],
+    ["unknown_issuer", "The certificate is from an unknown authority", "public authority"],
     ["self_signed", "The certificate is self-signed", "public authority"],
     ["chain_incomplete", "The certificate chain is incomplete", "fullchain"],
-    ["invalid_certificate", "The certificate is not accepted", "issued again"],
+    ["invalid_certificate", "The certificate is not accepted", "Replace it"],
     ["handshake", "The TLS handshake failed", "TLS 1.2 or 1.3"],
     ["of_a_newer_version", "No secure connection", "Check that the certificate is valid"],
     ["constructor", "No secure connection", "Check that the certificate is valid"],
@@ -157,11 +160,11 @@ describe("an attempt in words", () => {
     [301, "Redirects are not followed"],
     [401, "compare its secret"],
     [404, "Check the path"],
-    [410, "gone for good"],
+    [410, "permanently gone"],
     [413, "Raise the limit"],
     [429, "Retry-After"],
     [503, "Check its logs"],
-    [418, "Only a 2xx counts"],
+    [418, "Only a 2xx status counts"],
   ])("explains the status %d", (status, words) => {
     const { title, advice } = finding(status, "http_status");
     expect(title).toBe(`HTTP ${status}`);
@@ -191,7 +194,7 @@ describe("an attempt in words", () => {
     expect(words("consecutive_failures")).toBe("20 events in a row could not be delivered");
     expect(words("operator")).toBe("the platform disabled it: Abuse");
     expect(words("by_operator")).toBe("by operator");
-    expect(words("manual")).toBe("it was disabled by hand");
+    expect(words("manual")).toBe("it was disabled manually");
   });
 });
 

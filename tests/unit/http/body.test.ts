@@ -93,7 +93,7 @@ describe("bodies", () => {
   test("have room again after bodies that were too large", async () => {
     const { begin, answers } = stage();
     for (let i = 0; i < 5; i++) await begin(`large ${i}`, "192.0.2.1").send(81);
-    expect(Object.values(answers)).toEqual(Array(5).fill("payload_too_large"));
+    expect(Object.values(answers)).toEqual(Array.from({ length: 5 }, () => "payload_too_large"));
     await begin("one", "192.0.2.1").send(80);
     await begin("two", "192.0.2.1").send(20);
     expect(answers).not.toHaveProperty("one");

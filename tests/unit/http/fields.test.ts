@@ -4,9 +4,11 @@ import { Type, type TObject, type TSchema } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 
 import { examine, examineQuery, readQuery, type Examined } from "../../../src/http/fields.ts";
-import { isRowId, isUlid, listOf, pageOf, pageQuery } from "../../../src/http/list.ts";
+import { listOf, pageOf, pageQuery } from "../../../src/http/list.ts";
+import { isRowId, isUlid } from "../../../src/http/ids.ts";
 import { describeSchema } from "../../../src/http/openapi/schemas.ts";
 import { instantText, lineText, storableText } from "../../../src/http/text.ts";
+import { fieldsOf } from "../../../src/lib/fields.ts";
 
 describe("an invalid body", () => {
   const schema = Type.Object(
@@ -64,7 +66,7 @@ describe("an invalid body", () => {
 
   test("keeps no part under a name with a meaning in JavaScript", () => {
     const sound = validOf(schema, JSON.parse('{"__proto__": {"rate": 1}, "rate": 2}'));
-    expect([Object.getPrototypeOf(sound), Object(sound).rate]).toEqual([Object.prototype, 2]);
+    expect([Object.getPrototypeOf(sound), fieldsOf(sound)["rate"]]).toEqual([Object.prototype, 2]);
   });
 });
 
@@ -93,7 +95,7 @@ describe("a query", () => {
 test("a query names a repeated parameter together with all other errors", () => {
   const errors = queryErrors("limit=1&limit=2&cursor=x");
   expect(errors).toEqual({
-    limit: ["must be given once"],
+    limit: ["must not be repeated"],
     cursor: ["is not a cursor of this list"],
   });
 });
@@ -187,7 +189,7 @@ describe("a query parameter", () => {
       b: Type.Optional(Type.String({ repeatable: true })),
     });
     expect(read(schema, "a=1&b=1&b=2")).toEqual({ value: { a: "1" } });
-    expect(toFieldErrors(read(schema, "a=1&a=2"))).toEqual({ a: ["must be given once"] });
+    expect(toFieldErrors(read(schema, "a=1&a=2"))).toEqual({ a: ["must not be repeated"] });
   });
 });
 

@@ -55,7 +55,7 @@ test("no schema of a response has a field named like a column of secrets, hashes
         if (/^sealed_|hash|digest$|signature|secret$/.test(name)) columns.add(name);
   expect([...columns]).toContain("sealed_previous_secret");
   // A closed schema is the body of a request, which shows nothing.
-  const schemas = (await exportsOf("src/*/*model.ts"))
+  const schemas = (await exportsOf("src/**/*model.ts"))
     .filter((one) => TypeGuard.IsObject(one))
     .filter((one) => one.additionalProperties !== false);
   const fields = new Set(schemas.flatMap(fieldsOf));
@@ -66,8 +66,8 @@ test("no schema of a response has a field named like a column of secrets, hashes
 async function exportsOf(files: string): Promise<unknown[]> {
   const root = join(import.meta.dir, "../../..");
   const paths = [...new Bun.Glob(files).scanSync({ cwd: root, absolute: true })];
-  const modules = await Promise.all(paths.map((path) => import(path)));
-  return modules.flatMap((one) => Object.values(Object(one)));
+  const modules = await Promise.all(paths.map((path): Promise<object> => import(path)));
+  return modules.flatMap((one) => Object.values(one));
 }
 
 /** Returns the names of all fields of a schema, also of those inside other fields. */

@@ -121,9 +121,9 @@ const things = new Elysia({ prefix: `${BASE_PATH}/things` })
     {
       access: {
         takes: "any",
+        bodyLimit: 2 ** 20,
         refuse: ({ role }: Principal) => (role === "partner_owner" ? undefined : "forbidden"),
       },
-      largeBody: 2 ** 20,
       thing: true,
       body: Body,
       rules: ({ body }: RuleInput<typeof Body>) => ({

@@ -126,7 +126,7 @@ describe("a later request of the batch", () => {
 });
 
 describe("a review that an earlier request of the batch changes", () => {
-  const review = { ...Object(stored), removedAt: null, updatedAt: new Date(0) } as ReviewState;
+  const review = { ...stored, removedAt: null, updatedAt: new Date(0) } as ReviewState;
   const stand = { reviews: new Map([[9, review]]), ids: known.ids };
   const person: AccountRequest = {
     sender: "account",
@@ -187,7 +187,12 @@ const faulty = (id: string, external: string) => event(id, "review.created", rev
 const changed = (id: string) => event(id, "connection.changed", { axis: "pull", connected: true });
 const KEY = reviewKey(SITE, "r");
 const known = { ids: new Map([[KEY, 9]]), heldReviews: new Set([9]) };
-const stored = { id: 9, storeReviewSiteId: SITE, profanity: [], reviewedAt: NOW } as unknown;
+const stored: Partial<ReviewState> = {
+  id: 9,
+  storeReviewSiteId: SITE,
+  profanity: [],
+  reviewedAt: NOW,
+};
 const locked = { ids: known.ids, reviews: new Map([[9, stored as ReviewState]]) };
 const heldPartner = { heldPartners: new Set([PARTNER]) };
 const heldSite = { heldSites: new Set([SITE]) };

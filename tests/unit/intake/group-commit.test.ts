@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 
 import type { Log } from "../../../src/lib/log.ts";
-import type { SecretBox } from "../../../src/lib/secret-box.ts";
+import type { SecretBox } from "../../../src/lib/secrets.ts";
 import type { WriterPool } from "../../../src/outbox/writer-pool.ts";
 import type { Db } from "../../../db/client.ts";
 import { CHARS_PER_BATCH, createIntake, type Intake } from "../../../src/intake/group-commit.ts";

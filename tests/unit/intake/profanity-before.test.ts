@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 
 import { systemClock } from "../../../src/lib/clock.ts";
-import { takeEvents } from "../../../src/intake/provider-actions.ts";
+import { acceptEvents } from "../../../src/intake/provider-actions.ts";
 import { charsOf, checkTexts } from "../../../src/intake/profanity.ts";
 import {
   CHANGES_PER_BATCH,
@@ -142,6 +142,6 @@ async function stepsOf(events: readonly object[]): Promise<string[]> {
     },
   };
   const request = Object.assign(Object.create(null), { body: { events } });
-  await takeEvents(Object.assign(Object.create(null), deps), "google", request).catch(() => {});
+  await acceptEvents(Object.assign(Object.create(null), deps), "google", request).catch(() => {});
   return steps;
 }

@@ -5,14 +5,14 @@ import type { SQL } from "drizzle-orm";
 import { PgDialect } from "drizzle-orm/pg-core";
 
 import type { Db } from "../../../db/client.ts";
-import type { Failure, FailureAudit } from "../../../src/auth/audit-failures.ts";
+import type { Failure, FailureAudit } from "../../../src/audit/failures.ts";
 import type { RequestContext } from "../../../src/http/request-context.ts";
 import { Problem } from "../../../src/lib/problem.ts";
-import type { SecretBox } from "../../../src/lib/secret-box.ts";
+import type { SecretBox } from "../../../src/lib/secrets.ts";
 import {
   createSignatures,
   hasSignature,
-  takeEvents,
+  acceptEvents,
 } from "../../../src/intake/provider-actions.ts";
 import type { Credentials } from "../../../src/intake/queries/finders.ts";
 import type { Site } from "../../../src/intake/queries/look-up.ts";
@@ -202,7 +202,7 @@ describe("a request", () => {
     const asked: IntakeRequest[] = [];
     let verified = 0;
     const answer = problemOf(
-      takeEvents(
+      acceptEvents(
         {
           clock: { ...clock, now: () => new Date("2026-06-01T12:00:00Z") },
           signatures: {

@@ -75,13 +75,13 @@ describe("a field error", () => {
 
   test.each([
     [{ ...created, occurred_at: in5Minutes }, {}],
-    [{ ...created, occurred_at: later }, { occurred_at: "lies more than 5 minutes ahead" }],
+    [{ ...created, occurred_at: later }, { occurred_at: "is more than 5 minutes in the future" }],
     [{ ...created, occurred_at: first }, {}],
-    [{ ...created, occurred_at: early }, { occurred_at: "lies before 1970" }],
+    [{ ...created, occurred_at: early }, { occurred_at: "is before 1970" }],
     [{ ...created, review: { ...review, reviewed_at: first } }, {}],
     [
       { ...created, review: { ...review, reviewed_at: early } },
-      { "review.reviewed_at": "lies before 1970" },
+      { "review.reviewed_at": "is before 1970" },
     ],
     [
       { ...created, review: { ...review, reviewer_email: "no address" } },
@@ -103,7 +103,7 @@ describe("a field error", () => {
     [
       { ...created, occurred_at: later, review: { ...review, rate: 6 } },
       {
-        occurred_at: "lies more than 5 minutes ahead",
+        occurred_at: "is more than 5 minutes in the future",
         "review.rate": "must be a whole number from 1 to 5",
       },
     ],

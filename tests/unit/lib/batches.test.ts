@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { inBatches } from "../../../src/lib/batches.ts";
 import { createFakeClock } from "../../support/clock.ts";
 
-test("answers the first question alone, and questions that arrive meanwhile as one batch in order", async () => {
+test("processes the first item alone, and items that arrive meanwhile as one batch in order", async () => {
   const { groups, ask, seen } = createLine();
   const first = ask(1);
   expect(await seen()).toEqual([[1]]);
@@ -17,7 +17,7 @@ test("answers the first question alone, and questions that arrive meanwhile as o
   expect(await seen()).toEqual([[1], [2, 3], [4]]);
 });
 
-test("a batch takes questions for as long as every turn of the event loop brings another", async () => {
+test("a batch takes items for as long as every turn of the event loop brings another", async () => {
   const { ask, seen } = createLine();
   setImmediate(() => {
     setImmediate(() => void ask(3));
@@ -32,10 +32,10 @@ test("a full batch starts without waiting for another turn", async () => {
   for (const size of [1, 2, 3, 4]) void ask(size);
   await turn();
   void ask(5);
-  expect(groups.map(({ questions }) => questions)).toEqual([[1, 2, 3]]);
+  expect(groups.map(({ items }) => items)).toEqual([[1, 2, 3]]);
 });
 
-test("a batch is limited by the number of questions and the sum of their sizes", async () => {
+test("a batch is limited by the number of items and the sum of their sizes", async () => {
   const { groups, ask, seen } = createLine();
   for (const size of [2, 2, 2, 2]) void ask(size);
   await seen();
@@ -49,7 +49,7 @@ test("a batch is limited by the number of questions and the sum of their sizes",
   expect((await seen()).slice(2)).toEqual([[6], [5], [40]]);
 });
 
-test("a question is rejected when too many wait already, or when it has waited too long", async () => {
+test("a item is rejected when too many wait already, or when it has waited too long", async () => {
   const { clock, groups, ask, seen } = createLine();
   const first = ask(1);
   await seen();
@@ -104,7 +104,7 @@ describe("while a batch takes long", () => {
     expect(await seen()).toEqual([[1], [2]]);
   });
 
-  test("the next one starts even if no further question arrives", async () => {
+  test("the next one starts even if no further item arrives", async () => {
     const { clock, ask, seen } = createLine({ groups: 2, patienceMs: 100 });
     void ask(1);
     await seen();
@@ -116,9 +116,9 @@ describe("while a batch takes long", () => {
 });
 
 describe("a client that asks again after its answer", () => {
-  const gathering = () => createLine(undefined, { gatherMs: 3, questions: 4 });
+  const gathering = () => createLine(undefined, { gatherMs: 3, items: 4 });
 
-  /** Answers one question while others wait, so that as many clients are expected to ask again. */
+  /** Answers one item while others wait, so that as many clients are expected to ask again. */
   async function answerFirst(line: ReturnType<typeof createLine>, others: readonly number[]) {
     const first = line.ask(1);
     await line.seen();
@@ -152,7 +152,7 @@ describe("a client that asks again after its answer", () => {
     expect(await line.seen()).toEqual([[1], [2, 2]]);
   });
 
-  test("is waited for only right after the answer; a later question is answered at once", async () => {
+  test("is waited for only right after the answer; a later item is answered at once", async () => {
     const line = gathering();
     const asked = [1, 2, 3, 3].map(line.ask);
     await line.seen();
@@ -196,9 +196,9 @@ test("a batch is limited by each of its size bounds", async () => {
   const groups: (readonly [number, number])[][] = [];
   const ask = inBatches(
     createFakeClock(),
-    async (questions: readonly (readonly [number, number])[]) => {
-      groups.push([...questions]);
-      return questions;
+    async (items: readonly (readonly [number, number])[]) => {
+      groups.push([...items]);
+      return items;
     },
     {
       ...LIMITS,
@@ -218,22 +218,22 @@ test("a batch is limited by each of its size bounds", async () => {
   expect(groups).toEqual([[asked[0], asked[1]], [asked[2]], [asked[3]]]);
 });
 
-const LIMITS = { questions: 3, waiting: 5, waitMs: 2_000 };
+const LIMITS = { items: 3, waiting: 5, waitMs: 2_000 };
 
-/** Questions are numbers that serve as sizes; a batch is answered when the test says so. */
+/** Items are numbers that serve as sizes; a batch is answered when the test says so. */
 function createLine(
   beside?: { groups: number; patienceMs: number },
-  more: { gatherMs?: number; questions?: number } = {},
+  more: { gatherMs?: number; items?: number } = {},
 ) {
   const clock = createFakeClock();
-  const groups: { questions: readonly number[]; end: PromiseWithResolvers<void> }[] = [];
+  const groups: { items: readonly number[]; end: PromiseWithResolvers<void> }[] = [];
   const ask = inBatches(
     clock,
-    async (questions: readonly number[]) => {
+    async (items: readonly number[]) => {
       const end = Promise.withResolvers<void>();
-      groups.push({ questions, end });
+      groups.push({ items, end });
       await end.promise;
-      return questions.map((one) => `answer ${one}`);
+      return items.map((one) => `answer ${one}`);
     },
     {
       ...LIMITS,
@@ -244,7 +244,7 @@ function createLine(
   );
   const seen = async () => {
     for (let n = 0; n < 10; n++) await turn();
-    return groups.map(({ questions }) => questions);
+    return groups.map(({ items }) => items);
   };
   return { clock, groups, ask, seen };
 }

@@ -10,7 +10,7 @@ test.each(["1.4.3", "1.3.14", "0.8.1"])(
   "rejects Bun %s and names the version to install",
   (version) => {
     expect(bunError(">=1.4.4", version)).toBe(
-      `ReviewRelay needs Bun >=1.4.4; this is Bun ${version}. Install Bun 1.4.4, or put \`npx -y bun@1.4.4\` where you say \`bun\`.`,
+      `ReviewRelay needs Bun >=1.4.4; this is Bun ${version}. Install Bun 1.4.4, or run \`npx -y bun@1.4.4\` instead of \`bun\`.`,
     );
   },
 );

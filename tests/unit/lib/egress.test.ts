@@ -99,7 +99,7 @@ describe("parseNetworks", () => {
 describe("checkWebhookUrl", () => {
   test.each(PRIVATE_SPELLINGS)("refuses the private address spelled %s", (host) => {
     expect(refusalOf(`https://${host}/hook`)).toBe(
-      "blocked_address: must lead to a public address",
+      "blocked_address: must resolve to a public address",
     );
     expect(refusalOf(`https://${host}:8443`)).toStartWith("blocked_address");
   });

@@ -31,8 +31,8 @@ describe("a look-up", () => {
     expect(counts().cancelled).toBe(1);
     const third = look("a.test");
     expect(await Promise.all([first, second])).toEqual([
-      "no answer from DNS for a.test in time",
-      "no answer from DNS for a.test in time",
+      "DNS did not respond for a.test in time",
+      "DNS did not respond for a.test in time",
     ]);
     await answer("a.test", ["8.8.8.8"]);
     expect(await third).toBe("8.8.8.8");
@@ -41,7 +41,7 @@ describe("a look-up", () => {
 
   test("is cancelled when DNS has been silent for too long", async () => {
     const { look, counts } = stage({ answerMs: 1 });
-    expect(await look("a.test")).toBe("no answer from DNS for a.test in time");
+    expect(await look("a.test")).toBe("DNS did not respond for a.test in time");
     expect(counts().cancelled).toBe(1);
   });
 
@@ -61,7 +61,7 @@ describe("a look-up", () => {
   test.each([
     ["ENOTFOUND", "a.test has no address"],
     ["ESERVFAIL", "DNS fails for a.test: ESERVFAIL"],
-    ["ETIMEOUT", "no answer from DNS for a.test in time"],
+    ["ETIMEOUT", "DNS did not respond for a.test in time"],
   ])("that ended with %s is repeated after 3 s and not before", async (code, reason) => {
     const { look, answer, asked, pass } = stage();
     const first = look("a.test");
@@ -140,7 +140,7 @@ describe("concurrent look-ups", () => {
     const { look, asked } = stage();
     for (const name of names(ALL, "running")) void look(name);
     for (const name of names(ALL, "waiting")) void look(name);
-    expect(await look("refused.test")).toBe("too many names wait to be looked up");
+    expect(await look("refused.test")).toBe("too many DNS look-ups are waiting");
     expect(asked).toHaveLength(ALL);
   });
 
@@ -151,7 +151,7 @@ describe("concurrent look-ups", () => {
     const late = look("late.test", { partnerId: 1, signal: caller.signal });
     caller.abort();
     await answer("silent-0.test", ["8.8.8.8"]);
-    expect(await late).toBe("no look-up was begun in time");
+    expect(await late).toBe("the DNS look-up did not start in time");
     expect(asked).not.toContain("late.test");
   });
 });

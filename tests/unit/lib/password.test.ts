@@ -1,6 +1,6 @@
 import { describe, expect, spyOn, test } from "bun:test";
 
-import { argon2, ARGON2ID_PREFIX, argon2Of } from "../../../src/lib/argon2.ts";
+import { argon2, ARGON2ID_PREFIX, argon2Of } from "../../../src/lib/foreign-hashes.ts";
 import { createPasswords } from "../../../src/lib/password.ts";
 import { Problem } from "../../../src/lib/problem.ts";
 

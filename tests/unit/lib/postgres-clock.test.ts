@@ -45,7 +45,7 @@ describe("the time of a process", () => {
     const following = clock.follow(stop.signal);
     server.isAway = true;
     machine.advance(LOOK_MS);
-    while (!lines.includes("clock.unread")) await Promise.resolve();
+    while (!lines.includes("clock.read_failed")) await Promise.resolve();
     expect(clock.now()).toEqual(addMs(AT, LOOK_MS));
     stop.abort();
     await following;

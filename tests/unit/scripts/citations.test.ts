@@ -49,7 +49,7 @@ test("a link to a missing file is an error", () => {
     faultsIn("[one](contract/1-service.md) [web](https://example.org)", "docs/contract.md"),
   ).toEqual([]);
   expect(faultsIn("[one](contract/9.md#x)", "docs/contract.md")).toEqual([
-    "docs/contract.md: links to docs/contract/9.md, which is not there",
+    "docs/contract.md: links to docs/contract/9.md, which does not exist",
   ]);
 });
 

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 
-import { commentsOf, proseOf } from "../../../scripts/check/language.ts";
+import { commentsOf, proseOf, textsOf } from "../../../scripts/check/language.ts";
 
 test("adjacent line comments are one comment, and a comment behind code is another", () => {
   const source = "// One\n// two.\nconst a = 1; // Three.\n";
@@ -38,3 +38,17 @@ test("the prose of a document has no code and no targets of links, and keeps its
 });
 
 const texts = (path: string, source: string) => commentsOf(path, source).map(({ text }) => text);
+
+test("finds the texts of a page, and skips comments, imports, code and short strings", () => {
+  const page = [
+    'import { a } from "one two three";',
+    "// Says whose turn it is.",
+    'const label = "Choose another day";',
+    'const name = "webhooks:write";',
+    "return <p title={label}>No attempts in this time. <b>All</b></p>;",
+  ].join("\n");
+  expect(textsOf(page)).toEqual([
+    { text: "Choose another day", line: 3 },
+    { text: "No attempts in this time.", line: 5 },
+  ]);
+});

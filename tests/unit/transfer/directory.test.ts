@@ -6,8 +6,8 @@ const email = (value: string) => ({ unique: { field: "email", value }, origin: "
 const KNOWN: Identity = { id: 5, name: "Ada", externalId: "u-5", ...email("a@x.example") };
 const BARE: Identity = { id: 6, externalId: null, ...email("b@x.example") };
 
-const OTHER_ID = "leave id out for another one, and refer to it by external_id";
-const MEAN_IT = "leave id and external_id out to mean it; a second one cannot have it";
+const OTHER_ID = "omit id for a new record, and refer to it by external_id";
+const MEAN_IT = "omit id and external_id to refer to it; the value must be unique";
 
 describe("a line", () => {
   test.each<[string, Identity, ReturnType<Directory["settle"]>]>([
@@ -21,7 +21,7 @@ describe("a line", () => {
     [
       "without any identity",
       { origin: "1" },
-      fault("external_id", "is required of a record without an id"),
+      fault("external_id", "is required for a record without an id"),
     ],
     [
       "with the id of another external id",
@@ -36,14 +36,14 @@ describe("a line", () => {
     [
       "with the id of another origin",
       { id: 6, origin: "2" },
-      fault("id", "is that of the user 6: leave id out for another one"),
+      fault("id", "is that of the user 6: omit id for a new record"),
     ],
     [
       "with a new id for an external id",
       { id: 7, externalId: "u-5", origin: "1" },
       fault(
         "external_id",
-        'is that of the user 5 "Ada" (external_id u-5): give its id, or leave id out',
+        'is that of the user 5 "Ada" (external_id u-5): send its id, or omit id',
       ),
     ],
     [

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 
-import { conditionOf, type StepCounts } from "../../../src/webhooks/condition.ts";
+import { conditionOf, type StepCounts } from "../../../src/webhooks/stats.ts";
 
 const NOW = new Date("2026-06-01T12:00:00Z");
 const ago = (minutes: number) => new Date(NOW.getTime() - minutes * 60_000);

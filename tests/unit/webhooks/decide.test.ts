@@ -22,8 +22,8 @@ describe("the batch interval", () => {
   test.each([
     ["immediate", undefined, undefined],
     ["immediate", null, undefined],
-    ["immediate", 12, "is for batch only"],
-    ["immediate", 0, "is for batch only"],
+    ["immediate", 12, "is only allowed for batch"],
+    ["immediate", 0, "is only allowed for batch"],
     ["batch", 12, undefined],
     ["batch", undefined, "is required for batch: one of 1, 2, 4, 6, 8, 12, 24"],
     ["batch", null, "is required for batch: one of 1, 2, 4, 6, 8, 12, 24"],
@@ -40,9 +40,9 @@ describe("the events filter", () => {
     [null, undefined],
     [["a"], undefined],
     [["b", "a"], undefined],
-    [[], "must name at least one event; leave it out for all events"],
-    [["a", "a"], "names a twice"],
-    [["a", "t"], "must not name t: a test is delivered whatever the filter"],
+    [[], "must have at least one event; omit it for all events"],
+    [["a", "a"], "has a twice"],
+    [["a", "t"], "must not have t: filters do not apply to tests"],
     [["a", "c"], "has an unknown value at index 1; GET /partner/webhooks/events lists all values"],
     [[1], "has an unknown value at index 0; GET /partner/webhooks/events lists all values"],
     // The schema rejects a value that is not a list.
@@ -225,13 +225,13 @@ describe("the window of a recovery", () => {
   const ago = (ms: number) => new Date(now.getTime() - ms);
   const DAY = 86_400_000;
   const rule = { now, retentionMs: 30 * DAY };
-  const OLD = "must lie within the last 30 days: older deliveries are forgotten";
+  const OLD = "must be within the last 30 days: older deliveries are deleted";
 
   test.each([
     ["30 days ago", ago(30 * DAY), undefined],
     ["a millisecond earlier", ago(30 * DAY + 1), OLD],
     ["a millisecond ago", ago(1), undefined],
-    ["now", now, "must lie in the past"],
+    ["now", now, "must be in the past"],
     ["absent or unreadable", undefined, undefined],
   ])("with since %s has the error %p", (_, since, error) => {
     expect(windowErrors({ since, until: undefined }, rule)).toEqual({

@@ -10,7 +10,7 @@ describe("webhook_url", () => {
 
   test("is rejected when one of its addresses is not", async () => {
     const errors = await errorsOf(["93.184.215.14", "10.0.0.1"]);
-    expect(errors).toEqual({ webhook_url: ["must lead to a public address"] });
+    expect(errors).toEqual({ webhook_url: ["must resolve to a public address"] });
   });
 
   test("is accepted when its name does not resolve", async () => {

@@ -180,9 +180,9 @@ describe("the slices of uncounted attempts", () => {
 
   test("last at least a minute, and are at most eight", () => {
     expect(lengths(before(150_000), now)).toEqual([60_000, 60_000, 30_000]);
-    expect(lengths(before(480_000), now)).toEqual(Array(8).fill(60_000));
+    expect(lengths(before(480_000), now)).toEqual(Array.from({ length: 8 }, () => 60_000));
     expect(lengths(before(480_001), now)).toHaveLength(8);
-    expect(lengths(before(86_400_000), now)).toEqual(Array(8).fill(10_800_000));
+    expect(lengths(before(86_400_000), now)).toEqual(Array.from({ length: 8 }, () => 10_800_000));
   });
 
   test("end a minute ahead, as far as clocks may differ", () => {

@@ -27,7 +27,9 @@ export function fieldError(error: unknown, field: string): string | undefined {
   return texts.length === 0 ? undefined : texts.join("; ");
 }
 
-/** Waits for a request that ends something. A 404 counts as success, because it had ended already. */
+/**
+ * Waits for a request that ends a session or a token. A 404 counts as success, because the object had ended already.
+ */
 export async function ended(request: Parameters<typeof answerOf<unknown>>[0]): Promise<void> {
   try {
     await answerOf(request);

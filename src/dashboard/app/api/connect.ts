@@ -10,7 +10,8 @@ interface ConnectOptions {
   /** Called for every response with status 401. */
   readonly onUnauthorized?: () => void;
   /**
-   * Asks the user to prove a second factor for a request to an address. Resolves to false if the user does not.
+   * Asks the user to prove a second factor for the request to this address. Resolves to false if the user gives no
+   * proof.
    */
   readonly askForProof?: (address: string) => Promise<boolean>;
 }
@@ -30,8 +31,8 @@ export function apiWith(token: string | undefined, options: ConnectOptions = {})
 }
 
 /**
- * Returns a `fetch` that repeats a request after the user has proved a second factor, if the API demands that
- * (contract 4.27). Without a proof, the caller gets the API's refusal.
+ * Returns a `fetch` for requests for which the API may demand a second factor (contract 4.27). It repeats such a
+ * request after the user has proved the factor. Without a proof, the caller gets the API's refusal.
  */
 function repeating(askForProof: (address: string) => Promise<boolean>) {
   return async (...request: Parameters<typeof fetch>): Promise<Response> => {
@@ -45,11 +46,11 @@ function repeating(askForProof: (address: string) => Promise<boolean>) {
 
 async function isStepUp(response: Response): Promise<boolean> {
   if (response.status !== 403) return false;
-  // Reads a copy, because the caller reads the response, too.
+  // Reads a copy of the response, because a body can be read only once, and the caller reads it, too.
   const body: unknown = await response
     .clone()
     .json()
     .catch(() => undefined);
-  const { code }: { code?: unknown } = Object(body);
-  return code === "step_up_required";
+  const hasCode = typeof body === "object" && body !== null && "code" in body;
+  return hasCode && body.code === "step_up_required";
 }

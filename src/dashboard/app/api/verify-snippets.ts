@@ -3,7 +3,8 @@ import verifyPhp from "../../../docs/verify/verify.php?raw";
 import verifyPy from "../../../docs/verify/verify.py?raw";
 import verifyRb from "../../../docs/verify/verify.rb?raw";
 import verifySh from "../../../docs/verify/verify.sh?raw";
-// The linter looks for a default export in the file itself, but Vite imports its text.
+// Disables the rule, which looks for a default export in the file itself. Vite exports the text of the file as
+// default.
 // oxlint-disable-next-line import/default
 import verifyTs from "../../../docs/verify/verify.ts?raw";
 import verifyJava from "../../../docs/verify/Verify.java?raw";

@@ -1,9 +1,11 @@
 import { queryOptions } from "@tanstack/react-query";
 
 import { answerOf, type ApiClient, type DataOf } from "../api/client.ts";
-import { createPasskey, provePasskey } from "./passkeys.ts";
 
-/** Second factors of the user whose token the client sends: of a session, or of a sign-in that waits for a factor. */
+/**
+ * Reads the second factors of the user whose token the client sends. It is the token of a session, or of a sign-in
+ * that waits for a second factor.
+ */
 export const factorsOptions = (api: ApiClient) =>
   queryOptions({
     queryKey: ["second-factors"],
@@ -24,22 +26,22 @@ export function methodsOf({
   return [...kinds, ...(codes > 0 ? (["recovery_code"] as const) : [])];
 }
 
-/** Proof of a second factor, as the API takes it. */
+/** Proof of a second factor, in the form in which the API accepts it. */
 export type Proof = NonNullable<Parameters<ApiClient["login"]["second-factor"]["post"]>[0]>;
 
 /** Requests that add and prove second factors. */
 export function factorRequests(api: ApiClient) {
   const own = api.account["second-factors"];
   return {
-    /** Makes the secret of an authenticator app, which is added once the app has shown a code. */
+    /** Creates the secret of an authenticator app. `addApp` adds the app when the user has entered a code from it. */
     beginApp: () => answerOf(own.totp.post()),
     addApp: (draft: { readonly code: string; readonly name: string }) =>
-      answerOf(own.totp.confirm.post({ code: draft.code, ...named(draft) })),
+      answerOf(own.totp.confirm.post({ code: draft.code, ...nameField(draft) })),
     /** Lets the browser create a passkey, and stores it under a name. */
     addPasskey: async (draft: { readonly name: string }) => {
       const options = await answerOf(own.passkeys["creation-options"].post());
       const credential = await createPasskey(options);
-      return answerOf(own.passkeys.post({ credential, ...named(draft) }));
+      return answerOf(own.passkeys.post({ credential, ...nameField(draft) }));
     },
     /** Lets the browser sign a challenge of the API with one of the user's passkeys. */
     proofByPasskey: async (): Promise<Proof> => {
@@ -53,10 +55,71 @@ export function factorRequests(api: ApiClient) {
   };
 }
 
-/** Answer of the API to a new factor. */
+/** Response of the API to a request that adds a second factor. */
 export type NewFactor = Awaited<ReturnType<ReturnType<typeof factorRequests>["addApp"]>>;
 
-/** Returns the name of a factor as the API takes it. Without a name, the API chooses one. */
-function named({ name }: { readonly name: string }) {
+/** Returns the `name` field of a request that adds a factor. Omits an empty name, because the API then chooses one. */
+function nameField({ name }: { readonly name: string }) {
   return name.trim() === "" ? {} : { name: name.trim() };
 }
+
+/** Error of the browser's passkey dialog. Its message names the next step for the user. */
+export class PasskeyError extends Error {
+  override readonly name = "PasskeyError";
+}
+
+/** Returns whether this page can use passkeys. Browsers offer passkeys only to pages that are served over HTTPS. */
+export const hasPasskeys = (): boolean => "PublicKeyCredential" in window;
+
+/**
+ * Lets the browser create a passkey with the options from the API. Returns the passkey in the form that the API
+ * accepts.
+ */
+async function createPasskey(options: object) {
+  // The type assertion is safe because the API returns the JSON that WebAuthn defines.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  const json = options as PublicKeyCredentialCreationOptionsJSON;
+  const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(json);
+  // The type assertion is safe because `create` returns the registration of a new passkey.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  return (await jsonOf(navigator.credentials.create({ publicKey }))) as RegistrationResponseJSON;
+}
+
+/**
+ * Lets the browser sign the challenge in the options from the API. Returns the proof in the form that the API
+ * accepts.
+ */
+async function provePasskey(options: object) {
+  // The type assertion is safe because the API returns the JSON that WebAuthn defines.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  const json = options as PublicKeyCredentialRequestOptionsJSON;
+  const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(json);
+  // The type assertion is safe because `get` returns the signature of an existing passkey.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  return (await jsonOf(navigator.credentials.get({ publicKey }))) as AuthenticationResponseJSON;
+}
+
+async function jsonOf(asked: Promise<Credential | null>) {
+  try {
+    const credential = await asked;
+    if (credential instanceof PublicKeyCredential) return credential.toJSON();
+  } catch (error) {
+    const name = error instanceof DOMException ? error.name : "";
+    throw new PasskeyError(ADVICE_BY_ERROR[name] ?? NO_PASSKEY_ADVICE, { cause: error });
+  }
+  throw new PasskeyError(NO_PASSKEY_ADVICE);
+}
+
+/**
+ * Message for a passkey dialog without a result. It names several causes, because browsers report the same error if
+ * the user cancels and if the device has no matching passkey.
+ */
+const NO_PASSKEY_ADVICE =
+  "Your browser returned no passkey: its dialog was closed or timed out, or this device has none. Try again, or use another method.";
+
+/** Maps the name of an error of the browser's passkey dialog to advice for the user. */
+const ADVICE_BY_ERROR: Readonly<Record<string, string>> = {
+  InvalidStateError: "This device already has a passkey for your account.",
+  SecurityError:
+    "Passkeys work only over https and at the address that is configured on the server.",
+};

@@ -1,18 +1,18 @@
-import { LinkButton } from "../ui/layout.tsx";
 import { Group, Text, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
+import { encode } from "uqr";
 
 import type { ApiClient } from "../api/client.ts";
 import { Copy } from "../ui/copy.tsx";
 import { Form, useForm } from "../ui/form.tsx";
+import { LinkButton } from "../ui/layout.tsx";
 import { Loaded } from "../ui/states.tsx";
-import { deviceOf } from "../ui/user-agent.ts";
+import { deviceOf } from "../ui/format.ts";
 import { factorRequests, type NewFactor } from "./data.ts";
 import { CodeField, FactorError } from "./proof-form.tsx";
-import { QrCode } from "./qr-code.tsx";
 
 interface NewFactorProps {
-  /** Client with the token of a session, or of a sign-in whose user must set up a factor. */
+  /** API client with the token of a session, or of a sign-in whose user must set up a second factor. */
   readonly api: ApiClient;
   readonly onAdded: (added: NewFactor) => void;
   readonly onCancel: () => void;
@@ -24,7 +24,8 @@ export function NewApp({ api, onAdded, onCancel }: NewFactorProps) {
   const secret = useQuery({
     queryKey: ["new-authenticator-app"],
     queryFn: beginApp,
-    // The server keeps only the newest secret, so that a refetch would make the shown one useless.
+    // Prevents a refetch. It would create another secret, and the server would reject codes of the secret that is
+    // shown.
     staleTime: Number.POSITIVE_INFINITY,
     gcTime: 0,
     retry: false,
@@ -55,14 +56,14 @@ export function NewApp({ api, onAdded, onCancel }: NewFactorProps) {
           </Group>
           <Secret secret={made.secret} />
           <CodeField
-            label="Code that the app shows"
+            label="Code shown in the app"
             isFirst
             value={form.draft.code}
             error={form.errorOf("code")}
             onChange={(code) => form.edit({ code })}
           />
           {form.errorOf("code") && (
-            <LinkButton onClick={renew}>Begin again with a new key</LinkButton>
+            <LinkButton onClick={renew}>Start again with a new key</LinkButton>
           )}
         </Form>
       )}
@@ -101,12 +102,12 @@ export function NewPasskey({ api, onAdded, onCancel }: NewFactorProps) {
       onCancel={onCancel}
     >
       <Text size="sm">
-        Your browser asks where to keep it: on this device, in a password manager, on a phone or on
+        Your browser asks where to store it: on this device, in a password manager, on a phone or on
         a security key.
       </Text>
       <TextInput
         label="Name"
-        description="By which you know it again."
+        description="To recognize this passkey later."
         maxLength={100}
         data-autofocus
         // Autofocus is needed because the control that had the focus was removed with the previous step.
@@ -115,5 +116,33 @@ export function NewPasskey({ api, onAdded, onCancel }: NewFactorProps) {
         {...form.text("name")}
       />
     </Form>
+  );
+}
+
+/** Width of the empty margin that QR code readers need, in squares of the code. */
+const QR_MARGIN = 4;
+
+interface QrCodeProps {
+  readonly value: string;
+  readonly label: string;
+}
+
+/** Draws a QR code in black on white, also in the dark scheme, because many readers cannot read an inverted code. */
+function QrCode({ value, label }: QrCodeProps) {
+  const { data, size } = encode(value, { ecc: "M", border: QR_MARGIN });
+  const path = data
+    .flatMap((row, y) => row.map((isDark, x) => (isDark ? `M${x} ${y}h1v1h-1z` : "")))
+    .join("");
+  return (
+    <svg
+      role="img"
+      aria-label={label}
+      viewBox={`0 0 ${size} ${size}`}
+      width={200}
+      shapeRendering="crispEdges"
+    >
+      <rect width={size} height={size} fill="#fff" />
+      <path d={path} fill="#000" />
+    </svg>
   );
 }

@@ -8,15 +8,15 @@ import { Form, SubmitButton, useForm } from "../ui/form.tsx";
 import { minutes } from "../ui/format.ts";
 import { Icon } from "../ui/icon.tsx";
 import { ErrorNotice } from "../ui/states.tsx";
-import { useWait } from "../ui/countdown.ts";
+import { useWait } from "../ui/time.tsx";
 import { type FactorMethod, factorRequests, type Proof } from "./data.ts";
-import { hasPasskeys, PasskeyError } from "./passkeys.ts";
+import { hasPasskeys, PasskeyError } from "./data.ts";
 
 /** Number of digits of a code of an authenticator app. */
-const DIGITS = 6;
+const APP_CODE_DIGITS = 6;
 
 interface ProofFormProps {
-  /** Client with the token for which the proof is. */
+  /** API client with the token of the session or sign-in for which the user proves a factor. */
   readonly api: ApiClient;
   /** Ways in which the user can prove a second factor. */
   readonly methods: readonly FactorMethod[];
@@ -81,7 +81,7 @@ function PasskeyButton({ api, onProof }: Omit<ProofFormProps, "methods">) {
 }
 
 interface CodeFormProps extends Pick<ProofFormProps, "onProof"> {
-  /** True if the form is the first of the page, so that its field gets the focus. */
+  /** True if no other form is above this one on the page. Its field then gets the focus. */
   readonly isFirst: boolean;
 }
 
@@ -99,7 +99,7 @@ function CodeForm({ isFirst, onProof }: CodeFormProps) {
   const { code } = form.draft;
   const send = useEffectEvent(() => form.submit());
   useEffect(() => {
-    if (code.length === DIGITS) send();
+    if (code.length === APP_CODE_DIGITS) send();
   }, [code]);
   const isLocked = apiErrorOf(form.error)?.code === "account_locked";
   return (
@@ -107,13 +107,13 @@ function CodeForm({ isFirst, onProof }: CodeFormProps) {
       form={form}
       renderError={(error) => <FactorError error={error} />}
       buttons={
-        <SubmitButton form={form} isReady={wait === 0 && code.length === DIGITS}>
+        <SubmitButton form={form} isReady={wait === 0 && code.length === APP_CODE_DIGITS}>
           Check the code
         </SubmitButton>
       }
     >
       <CodeField
-        label="Code of your authenticator app"
+        label="Code from your authenticator app"
         isFirst={isFirst}
         isDisabled={wait > 0}
         value={code}
@@ -123,7 +123,7 @@ function CodeForm({ isFirst, onProof }: CodeFormProps) {
       {isLocked && (
         <ErrorText>
           {wait > 0
-            ? `There were too many wrong codes. Codes are locked for ${minutes(wait)}.`
+            ? `Too many wrong codes were entered. Codes are locked for ${minutes(wait)}.`
             : "You can try again now."}
         </ErrorText>
       )}
@@ -136,12 +136,15 @@ interface CodeFieldProps {
   readonly isFirst: boolean;
   readonly isDisabled?: boolean;
   readonly value: string;
-  /** Error of the API, as the end of a sentence that begins with the field. */
+  /** Error of the API. It continues a sentence that begins with the name of the field. */
   readonly error: string | undefined;
   readonly onChange: (code: string) => void;
 }
 
-/** Field for the six digits of an authenticator app. Takes only digits, so that a code may be pasted with spaces. */
+/**
+ * Field for the six digits of an authenticator app. Drops all other characters, so that a code with spaces can be
+ * pasted.
+ */
 export function CodeField(props: CodeFieldProps) {
   const { label, isFirst, isDisabled = false, value, error, onChange } = props;
   return (
@@ -161,7 +164,7 @@ export function CodeField(props: CodeFieldProps) {
       value={value}
       error={error && `The code ${error}.`}
       onChange={(event) =>
-        onChange(event.currentTarget.value.replaceAll(/\D/g, "").slice(0, DIGITS))
+        onChange(event.currentTarget.value.replaceAll(/\D/g, "").slice(0, APP_CODE_DIGITS))
       }
     />
   );
@@ -201,7 +204,7 @@ function RecoveryForm({ onProof }: Pick<ProofFormProps, "onProof">) {
   );
 }
 
-/** Explains why a factor was not proved or added: by the browser's dialog, or by the API. */
+/** Shows why a factor was not proved or added: the error of the browser's passkey dialog, or the error of the API. */
 export function FactorError({ error }: { readonly error: Error }) {
   if (!(error instanceof PasskeyError)) return <ErrorNotice error={error} />;
   return (

@@ -19,8 +19,9 @@ export function RecoveryCodes({ codes, done, onDone }: RecoveryCodesProps) {
   return (
     <Stack>
       <Alert color="yellow" icon={<Icon name="alert" />}>
-        Keep them apart from your phone and computer, such as on paper: they are shown this once.
-        Each code works once if you lose your other factors.
+        Store these codes away from your phone and computer, for example on paper. They are shown
+        only once. If you lose your other factors, you can sign in with a code; each code works
+        once.
       </Alert>
       <ul className="mono" style={{ columns: "200px" }} aria-label="Recovery codes">
         {codes.map((code) => (
@@ -64,7 +65,7 @@ export function RecoveryCodesDialog({ codes, onClose }: RecoveryCodesDialogProps
       closeOnEscape={false}
       centered
     >
-      {codes && <RecoveryCodes codes={codes} done="I have kept them" onDone={onClose} />}
+      {codes && <RecoveryCodes codes={codes} done="I have stored them" onDone={onClose} />}
     </Dialog>
   );
 }

@@ -30,7 +30,7 @@ export function Page({ asked }: StepUpProps) {
         ) : (
           <Stack>
             <Text size="sm">
-              This needs a second proof besides your sign-in. It counts for the next ten minutes.
+              Confirm your identity with a second factor. The confirmation is valid for ten minutes.
             </Text>
             <ProofForm api={api} methods={methodsOf(own)} onProof={prove} />
           </Stack>
@@ -40,7 +40,7 @@ export function Page({ asked }: StepUpProps) {
   );
 }
 
-/** Leads a user without a factor to the page on which to set one up, and to the sign-in that it needs. */
+/** Tells a user without a second factor how to go on: set one up on the page Security, or sign in again. */
 function NoFactor({ asked: { isOfFactors, answer } }: StepUpProps) {
   const { signInAgain } = useSessionState();
   const [, navigate] = useLocation();
@@ -52,7 +52,7 @@ function NoFactor({ asked: { isOfFactors, answer } }: StepUpProps) {
     <Stack>
       <Text size="sm">
         {isOfFactors
-          ? "You signed in more than ten minutes ago. Sign in again to add your first passkey or app: then you come back to this page."
+          ? "You signed in more than ten minutes ago. Sign in again to add your first passkey or app. You then return to this page."
           : "Your company requires two-step verification for this, and you have not set it up."}
       </Text>
       <Group justify="flex-end">

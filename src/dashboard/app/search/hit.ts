@@ -24,10 +24,13 @@ export const isGuide = ({ href }: Hit): boolean => href.startsWith("/docs/");
 /** Maximum number of search results per group. */
 export const RESULTS_PER_GROUP = 5;
 
-/** Whether users of a role have a setting on a page that they may open. */
+/** Returns whether users of a role have a setting on a page that they may open. */
 type Rule = (role: string) => boolean;
 
-/** Settings and actions of pages: the path, the title, further words for it, and the rule, if roles differ. */
+/**
+ * Settings and actions of pages: the path, the title, further words for the search, and a rule if not all roles have
+ * the setting.
+ */
 const TOPICS: readonly (readonly [path: string, title: string, words: string, rule?: Rule])[] = [
   ["/webhooks/new", "New subscription", "create add endpoint"],
   ["/webhooks/alerts", "Alerts", "notify email recipients digest backlog signing secret"],
@@ -44,8 +47,8 @@ const TOPICS: readonly (readonly [path: string, title: string, words: string, ru
   ["/security", "Password", "change set new"],
   ["/security", "Two-step verification", "second factor 2fa mfa passkey app recovery codes"],
   ["/security", "Where you are signed in", "sessions end sign out devices"],
-  ["/access", "Two-step verification of your people", "require second factor 2fa mfa"],
-  ["/access", "Sign-ins and tokens of your people", "end revoke sessions"],
+  ["/access", "Two-step verification for your team", "require second factor 2fa mfa"],
+  ["/access", "Sessions and tokens of your team", "end revoke sessions"],
   ["/audit?q=viewed", "Who viewed a secret or a token", "looked shown audit log"],
   ["/audit", "Export the audit log", "csv json download"],
 ];

@@ -6,8 +6,8 @@ import { useLocation } from "wouter";
 
 import { answerOf, type ApiClient } from "../api/client.ts";
 import { eventsLike } from "../pages/events/schema-fields.ts";
-import { isReviewId, isUlid, type MessageFilter } from "../pages/webhooks/data/filters.ts";
-import { type Message, readMessages } from "../pages/webhooks/data/list-reads.ts";
+import { isReviewId, isUlid, type DeliveryFilter } from "../pages/webhooks/data/filters.ts";
+import { type ListedDelivery, readDeliveries } from "../pages/webhooks/data/list-reads.ts";
 import {
   type CatalogEvent,
   catalogOptions,
@@ -56,7 +56,7 @@ export function Palette({ areas, onClose }: PaletteProps) {
   // Selects the first result, so that Enter opens it without a preceding arrow key.
   useEffect(() => {
     if (found !== "") combobox.selectFirstOption();
-    // oxlint-disable-next-line react/exhaustive-deps -- the combobox store is a new object in every render.
+    // oxlint-disable-next-line react/exhaustive-deps -- the combobox is a new object in every render.
   }, [found]);
   return (
     <Dialog opened onClose={onClose} title="Search" size="lg" yOffset="10vh">
@@ -72,7 +72,7 @@ export function Palette({ areas, onClose }: PaletteProps) {
           <TextInput
             data-autofocus
             label="What are you looking for?"
-            placeholder="An id of an event or review, a page, a word"
+            placeholder="Page, setting, or id of an event or review"
             leftSection={<Icon name="search" size={16} />}
             spellCheck={false}
             value={text}
@@ -117,9 +117,9 @@ function groupsOf(hits: readonly Hit[]) {
 }
 
 function resultStatus(typed: string, count: number, isLooking: boolean): string {
-  if (isLooking) return "Looking …";
-  if (typed === "") return "Arrows choose, Enter opens, Escape closes.";
-  return count === 0 ? "Nothing was found." : `${count} found.`;
+  if (isLooking) return "Searching …";
+  if (typed === "") return "Use the arrow keys to select, Enter to open and Escape to close.";
+  return count === 0 ? "No results." : `${count} found.`;
 }
 
 /** Returns a function that opens a search result. Guides open in a new tab, as they do from the navigation menu. */
@@ -166,8 +166,8 @@ function useHits(areas: readonly Area[], typed: string) {
 // to, because the API would deny other requests.
 
 /**
- * Minimum number of characters of a search text that is looked up as a review site's id of a review. Those ids
- * are longer, and each lookup costs a request per pause in typing.
+ * Minimum number of characters of a search text that is looked up as the id that a review has at its review site. All
+ * such ids are longer, and each lookup costs a request per pause in typing.
  */
 const ID_CHARS = 3;
 
@@ -195,7 +195,7 @@ async function readGuides(): Promise<readonly Section[]> {
   return answer.ok ? answer.json() : [];
 }
 
-/** Searches events, subscriptions, reviews and users, as far as the user's role may open their areas. */
+/** Searches events, subscriptions, reviews and users. Omits those whose area the user's role may not open. */
 async function search(
   api: ApiClient,
   areas: readonly Area[],
@@ -219,40 +219,37 @@ async function partnerHits(api: ApiClient, typed: string): Promise<Hit[]> {
   return [...events.flat(), ...named];
 }
 
-/**
- * Finds an event by its id, or the events of a review. The review may be given by its id here or by its id at
- * the review site.
- */
+/** Finds an event by its id, or the events of a review by the id of the review in ReviewRelay or at the review site. */
 async function eventHits(api: ApiClient, one: Subscription, typed: string): Promise<Hit[]> {
   if (typed.length < ID_CHARS && !isReviewId(typed)) return [];
   const page = { limit: RESULTS_PER_GROUP };
-  const filters: MessageFilter[] = isUlid(typed)
+  const filters: DeliveryFilter[] = isUlid(typed)
     ? [{ event_id: typed.toUpperCase() }]
     : [...(isReviewId(typed) ? [{ review_id: typed }] : []), { external_review_id: typed }];
   const found = await Promise.all(
     filters.map(async (filter) => {
-      const { data } = await readMessages({ api, partnerId: undefined }, one.id, filter, page);
-      const events = data.map((message) => eventHit(one, message));
+      const { data } = await readDeliveries({ api, partnerId: undefined }, one.id, filter, page);
+      const events = data.map((delivery) => eventHit(one, delivery));
       return data.length < 2 || isUlid(typed) ? events : [reviewHit(one, filter, data), ...events];
     }),
   );
   return found.flat();
 }
 
-function eventHit({ id, label }: Subscription, message: Message): Hit {
-  const review = message.external_review_id;
+function eventHit({ id, label }: Subscription, delivery: ListedDelivery): Hit {
+  const review = delivery.external_review_id;
   return {
     group: "Events",
-    title: `${message.event} · ${sentence(message.state).toLowerCase()}`,
-    hint: [review === null ? message.event_id : `review ${review}`, label].join(" · "),
-    href: `/webhooks/${id}/deliveries/${message.event_id}`,
+    title: `${delivery.event} · ${sentence(delivery.state).toLowerCase()}`,
+    hint: [review === null ? delivery.event_id : `review ${review}`, label].join(" · "),
+    href: `/webhooks/${id}/deliveries/${delivery.event_id}`,
   };
 }
 
 function reviewHit(
   { id, label }: Subscription,
-  filter: MessageFilter,
-  found: readonly Message[],
+  filter: DeliveryFilter,
+  found: readonly ListedDelivery[],
 ): Hit {
   const [first] = found;
   return {
@@ -263,7 +260,7 @@ function reviewHit(
   };
 }
 
-/** Finds reviews by their id here, by their id at the review site, or by their text. */
+/** Finds reviews by their id in ReviewRelay, by their id at the review site, or by their text. */
 async function accountHits(api: ApiClient, typed: string): Promise<Hit[]> {
   if (typed.length < ID_CHARS && !isReviewId(typed)) return [];
   const { reviews } = api.account;

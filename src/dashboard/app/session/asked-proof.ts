@@ -4,13 +4,13 @@ import { useCallback, useEffect, useRef, useState } from "react";
 export interface AskedProof {
   /** True if the request changes the user's own second factors. */
   readonly isOfFactors: boolean;
-  /** Ends the wait. With true, the request is repeated; otherwise it fails with the API's refusal. */
+  /** Ends the wait of the requests. With true they are repeated; otherwise they fail with the API's refusal. */
   readonly answer: (isProved: boolean) => void;
 }
 
 /**
- * Holds the proof that requests of a session wait for. Requests that are refused while the user is asked wait for
- * the same proof. When the session ends, they fail.
+ * Holds the proof that requests of a session wait for. Requests that the API refuses while the user is asked wait for
+ * the same proof. When the session ends, all waiting requests fail.
  */
 export function useAskedProof(token: string | undefined) {
   const [asked, setAsked] = useState<AskedProof>();

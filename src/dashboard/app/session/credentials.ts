@@ -16,8 +16,8 @@ export function useCredentials() {
   const { api } = useSessionState();
   return {
     /**
-     * Reads the sign-in methods of the email's domain. The API does not look up a user, so the response does
-     * not disclose accounts.
+     * Reads the sign-in methods of the email's domain. The API does not look up a user, so the response does not
+     * disclose whether a user has this email.
      */
     discover: (email: string) => answerOf(api.auth.discover.post({ email })),
     logIn: (email: string, password: string, rememberMe: boolean): Promise<Session> =>

@@ -50,7 +50,10 @@ export interface Portal {
   /** Paths of the pages that the visitor may open: `webhooks`, or `webhooks/{id}` for each subscription. */
   readonly pages: readonly string[];
   readonly isReadOnly: boolean;
-  /** Whether an operator made the link. Such a session sees no secret, so it creates and rotates none (contract 6.20). */
+  /**
+   * True if an operator created the link. The session then sees no secret, and creates and rotates none (contract
+   * 6.20).
+   */
   readonly isOfOperator: boolean;
 }
 
@@ -72,43 +75,41 @@ export async function endToken(token: string): Promise<boolean> {
 }
 
 /**
- * Key of the session in sessionStorage. A remembered session (remember-me) stays there, and new tabs may take
- * it over; localStorage never contains a session. Without remember-me, a session is stored only for a reload
- * that the dashboard itself starts, so that the reload does not sign the user out. `ONCE` marks such a session.
+ * Key of the session in sessionStorage. A remembered session (remember-me) stays there, and new tabs may take it
+ * over; localStorage never contains a session. Without remember-me, a session is stored only for a reload that the
+ * dashboard itself starts, so that the reload does not sign the user out. `RELOAD_KEY` marks such a session.
  */
-const KEY = "reviewrelay.session";
-const ONCE = "reviewrelay.reload";
+const SESSION_KEY = "reviewrelay.session";
+const RELOAD_KEY = "reviewrelay.reload";
 
 export const storedSession = {
   /**
-   * Returns the session that was stored before the reload. Removes a session that was stored for this single
-   * reload.
+   * Returns the session that was stored before this page load. Removes it from the storage if it was stored for a
+   * single reload.
    */
   read(): Session | undefined {
-    const isForOnce = tabStorage.read(ONCE) !== null;
-    const session = stored();
-    tabStorage.remove(ONCE);
-    if (isForOnce) tabStorage.remove(KEY);
+    const isForOnce = tabStorage.read(RELOAD_KEY) !== null;
+    const session = storedValue();
+    tabStorage.remove(RELOAD_KEY);
+    if (isForOnce) tabStorage.remove(SESSION_KEY);
     return session;
   },
-  write: (session: Session) => tabStorage.write(KEY, session),
-  remove: () => tabStorage.remove(KEY),
-  exists: () => tabStorage.read(KEY) !== null,
+  write: (session: Session) => tabStorage.write(SESSION_KEY, session),
+  remove: () => tabStorage.remove(SESSION_KEY),
+  exists: () => tabStorage.read(SESSION_KEY) !== null,
   /**
    * Returns the stored session if the user chose remember-me. Returns undefined if the session was stored for a
    * single reload.
    */
-  kept: () => (tabStorage.read(ONCE) === null ? stored() : undefined),
+  kept: () => (tabStorage.read(RELOAD_KEY) === null ? storedValue() : undefined),
 };
 
-function stored(): Session | undefined {
+function storedValue(): Session | undefined {
   try {
-    const found: unknown = JSON.parse(tabStorage.read(KEY) ?? "null");
-    const { token, user }: Partial<Session> = Object(found);
-    // The assertion is safe because only `write` stores this value. If the token is no longer valid, the first
-    // request with it ends the session.
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-    return token === undefined || user === undefined ? undefined : (found as Session);
+    // Trusts the value, because only `write` stores it. If its token is no longer valid, the first request with it
+    // ends the session.
+    const found: Session | null = JSON.parse(tabStorage.read(SESSION_KEY) ?? "null");
+    return found?.token === undefined || found.user === undefined ? undefined : found;
   } catch {
     return undefined;
   }
@@ -125,7 +126,7 @@ export function followSession(session: Session | undefined): void {
 export function reloadSignedIn(): void {
   if (present !== undefined && !storedSession.exists()) {
     storedSession.write(present);
-    tabStorage.write(ONCE, true);
+    tabStorage.write(RELOAD_KEY, true);
   }
   location.reload();
 }

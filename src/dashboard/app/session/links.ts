@@ -6,8 +6,8 @@ export const HOME = "/dashboard";
 const SSO_KEY = "reviewrelay.sso";
 
 /**
- * Result of a page load that is no SSO callback. It also replaces a callback result that was used, because each
- * result is valid for one sign-in only.
+ * Result of a page load that is no SSO callback. It also replaces the result of a callback after the sign-in, because
+ * each result is valid for one sign-in only.
  */
 export const NO_CALLBACK: SsoCallback = { kind: "none" };
 
@@ -36,7 +36,7 @@ export async function startSsoFlow({ email, remember }: { email: string; remembe
  * Reads the result of an SSO callback. Removes the one-time code from the address, so that the code is not kept
  * in the browser history, copied, or sent as a referrer.
  */
-export function takeSsoCallback(): SsoCallback {
+export function consumeSsoCallback(): SsoCallback {
   const ssoCallback = readCallback(location.search, tabStorage.read(SSO_KEY));
   if (ssoCallback.kind === "none") return ssoCallback;
   tabStorage.remove(SSO_KEY);
@@ -67,17 +67,17 @@ function readInvitation(path: string, fragment: string): Invitation | undefined 
  * Reads an invitation link. Removes the one-time code from the address, so that the code is not kept in the
  * browser history, copied, or sent as a referrer.
  */
-export function takeInvitation(): Invitation | undefined {
+export function consumeInvitation(): Invitation | undefined {
   const invitation = readInvitation(location.pathname, location.hash);
   if (invitation !== undefined) history.replaceState(null, "", HOME);
   return invitation;
 }
 
 /**
- * Reads the code of the link that a recipient of alerts was mailed, and removes it from the address. The code is empty
- * if the link was cut.
+ * Reads the code of the link in a mail to a recipient of alerts, and removes it from the address. The code is empty if
+ * the end of the link is missing.
  */
-export function takeRecipientCode(): string | undefined {
+export function consumeRecipientCode(): string | undefined {
   if (location.pathname !== `${HOME}/alert-recipient`) return undefined;
   const code = new URLSearchParams(location.hash.replace(/^#/, "")).get("code") ?? "";
   history.replaceState(null, "", HOME);
@@ -96,7 +96,7 @@ export interface PortalLink {
   readonly theme: "light" | "dark" | undefined;
 }
 
-const PORTAL = /^\/embed\/[^/]+/;
+const PORTAL_PATH = /^\/embed\/[^/]+/;
 
 /**
  * Reloads the page when the host page sets a new portal link in the frame. Links of one portal differ only in
@@ -112,8 +112,8 @@ export function followNewLinks(): void {
  * Reads a portal link; returns undefined if the page is not a portal page. Removes the one-time code from the
  * address, so that the code is not kept in the browser history, copied, or sent as a referrer.
  */
-export function takePortalLink(): PortalLink | undefined {
-  const base = PORTAL.exec(location.pathname)?.[0];
+export function consumePortalLink(): PortalLink | undefined {
+  const base = PORTAL_PATH.exec(location.pathname)?.[0];
   if (base === undefined) return undefined;
   const code = new URLSearchParams(location.hash.replace(/^#/, "")).get("code") ?? undefined;
   if (location.hash !== "") history.replaceState(null, "", location.pathname + location.search);

@@ -22,14 +22,14 @@ interface StreamRequest {
 const FIRST_WAIT_MS = 1_000;
 const LONGEST_WAIT_MS = 30_000;
 /**
- * Silence after which a connection is considered dead and is closed. The server sends a message or a keep-alive
- * every two seconds.
+ * Time in ms without data after which an event stream is aborted and requested again. The server sends a message or a
+ * keep-alive every two seconds.
  */
 const SILENCE_MS = 15_000;
 
 /**
- * Reads an event stream (`text/event-stream`) until `signal` is aborted, and reconnects with exponential
- * backoff when the stream ends. Uses fetch, because an EventSource cannot send the Authorization header.
+ * Reads an event stream (`text/event-stream`) until `signal` is aborted, and requests it again with exponential
+ * backoff when it ends. Uses fetch, because an EventSource cannot send the Authorization header.
  */
 async function followStream(
   signal: AbortSignal,
@@ -50,8 +50,8 @@ async function followStream(
 }
 
 /**
- * Reads the stream over one connection until the connection ends. Returns true if the server had accepted the
- * connection.
+ * Requests the event stream once and reads the response until it ends. Returns true if the server accepted the
+ * request.
  */
 async function readStream(
   signal: AbortSignal,
@@ -121,8 +121,8 @@ export function useLive(
   const api = useApi();
   const [state, setState] = useState<LiveState>("connecting");
   const onMessage = useEffectEvent((event: string, data: unknown) =>
-    // The assertion is needed because the types of the data are not known here. The handlers name those that the
-    // server declares for its stream.
+    // The assertion is needed because the types of the data are not known here. Each handler declares the type that
+    // the server sends for its event.
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     handlers[event]?.(data as never),
   );
@@ -131,7 +131,8 @@ export function useLive(
     const reader: StreamReader = {
       onState: setState,
       onMessage: (event, data) => onMessage(event, data),
-      // Sends an API request with the same token. It is answered 401, too, and the API client then ends the session.
+      // Ends the session: sends an API request with the same token, which is answered 401, too, and the API client
+      // then ends the session.
       onUnauthorized: () => void readIdentity(api).catch(() => undefined),
     };
     void followStream(controller.signal, { path, token }, reader);

@@ -13,14 +13,14 @@ type Message =
   | { readonly kind: "answer"; readonly id: string; readonly session: Session }
   | { readonly kind: "ended"; readonly token: string };
 
-const NAME = "reviewrelay.session";
+const CHANNEL_NAME = "reviewrelay.session";
 /**
  * Time for which the sign-in page stays hidden while this tab waits for an answer of other tabs. Tabs that are
  * not suspended answer within this time.
  */
 const ASK_TIMEOUT_MS = 150;
 /**
- * Age of the request after which an answer of another tab is ignored, because the user may already be typing a
+ * Age of a request to other tabs after which their answers are ignored, because the user may already be typing a
  * password. Busy tabs may answer later than `ASK_TIMEOUT_MS`.
  */
 const LATE_ANSWER_MS = 2_000;
@@ -78,7 +78,7 @@ function answer(channel: BroadcastChannel, id: string): void {
 }
 
 function openChannel(): BroadcastChannel | undefined {
-  return isFramed() ? undefined : new BroadcastChannel(NAME);
+  return isFramed() ? undefined : new BroadcastChannel(CHANNEL_NAME);
 }
 
 const isFramed = () => window.top !== window.self;

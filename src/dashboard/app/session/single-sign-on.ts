@@ -1,6 +1,6 @@
 /*
- * Browser part of an SSO flow (authorization code with PKCE). The API accepts the code in the callback address
- * only together with the verifier that this tab stored, so that an attacker cannot sign a user in with the
+ * Browser part of an SSO flow (authorization code with PKCE). The API accepts the code in the callback address only
+ * together with the verifier that this tab stored. Without this check, an attacker could sign a user in with the
  * attacker's code.
  */
 
@@ -36,9 +36,8 @@ export function readCallback(search: string, stored: string | null): SsoCallback
 
 function readFlow(stored: string | null): PendingFlow | undefined {
   try {
-    const { verifier, email, remember, path }: Record<string, unknown> = Object(
-      JSON.parse(stored ?? "null"),
-    );
+    const saved: Partial<Record<keyof PendingFlow, unknown>> | null = JSON.parse(stored ?? "null");
+    const { verifier, email, remember, path } = saved ?? {};
     if (typeof verifier !== "string" || typeof email !== "string") return undefined;
     // Accepts only paths of the dashboard, so that the SSO callback cannot serve as an open redirect.
     const isOwn = typeof path === "string" && /^\/dashboard(?:$|[/?])/.test(path);

@@ -11,7 +11,7 @@ export function ActingBanner() {
   const { comeBack } = useSessionState();
   const before = useRef(origin);
   useEffect(() => {
-    // Announces the end of an impersonation, which ends by the button or when its token expires.
+    // Announces the end of an impersonation. The user ends it with the button, or its token expires.
     if (before.current !== undefined && origin === undefined)
       notify.done(`You are ${user.name} again.`);
     before.current = origin;
@@ -44,7 +44,7 @@ export function Acting({ as, children }: ActingProps) {
     >
       <Group justify="space-between" gap="sm">
         <Text size="sm" className="shrinks">
-          Your changes are made in the owner’s name. The audit log records both of you.
+          Your changes are made on behalf of the owner. The audit log records both of you.
         </Text>
         {children}
       </Group>

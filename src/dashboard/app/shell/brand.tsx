@@ -28,8 +28,8 @@ export function BrandMark({ size = 24 }: { readonly size?: number }) {
 }
 
 /**
- * Shows the company's logo, the name of the service and the company's name. With a white label, the label's
- * brand replaces the name of the service.
+ * Shows the company's logo, the name of the service and the company's name. If the partner has a white label, its
+ * brand name replaces the name of the service.
  */
 export function Brand() {
   const { theme, white_label: whiteLabel, company } = useSession();

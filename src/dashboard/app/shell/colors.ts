@@ -24,16 +24,16 @@ export function shadesOf(hex: string) {
 
 /** Darkens or lightens the colour until text in this colour is readable on the background (WCAG 2.2, 1.4.3). */
 export const readableOn = (hex: string, background: string): string =>
-  standingOut(hex, background, READABLE);
+  withContrast(hex, background, READABLE_CONTRAST);
 
 /**
  * Darkens or lightens the colour until it is distinguishable from the background, as a selection indicator
  * must be (WCAG 2.2, 1.4.11).
  */
 export const visibleOn = (hex: string, background: string): string =>
-  standingOut(hex, background, VISIBLE);
+  withContrast(hex, background, VISIBLE_CONTRAST);
 
-function standingOut(hex: string, background: string, atLeast: number): string {
+function withContrast(hex: string, background: string, atLeast: number): string {
   const target: Rgb = luminance(parse(background)) > 0.5 ? [0, 0, 0] : [255, 255, 255];
   for (let part = 0; part < 1; part += 0.01) {
     const candidate = mix(parse(hex), target, part);
@@ -42,9 +42,12 @@ function standingOut(hex: string, background: string, atLeast: number): string {
   return mix(parse(hex), target, 1);
 }
 
-/** Minimum contrast ratios. WCAG requires 4.5 for text and 3 for other content; the excess covers rounding. */
-const READABLE = 4.6;
-const VISIBLE = 3.05;
+/**
+ * Minimum contrast ratios. WCAG requires 4.5 for text and 3 for other content. These values are slightly higher,
+ * because colours are rounded.
+ */
+const READABLE_CONTRAST = 4.6;
+const VISIBLE_CONTRAST = 3.05;
 
 const WHITE = "#ffffff";
 const BLACK = "#000000";

@@ -10,18 +10,27 @@ interface PageFile<Props> {
 }
 
 type PageComponent<Props = object> = ComponentType<Props> & {
-  /** Preloads the script chunk of the page. A load error is ignored here and shown when the page is rendered. */
+  /**
+   * Preloads the script chunk of the page. Ignores a load error, because rendering the page loads the chunk again and
+   * shows the error.
+   */
   readonly preload: () => void;
 };
 
-/** The failure of a style sheet. Vite links each sheet once, so only a reload of the document loads it. */
+/**
+ * Error of a style sheet that failed to load; undefined if none did. Vite links each sheet only once, so only a reload
+ * of the document loads the sheet again.
+ */
 let styleFailure: Error | undefined;
 window.addEventListener("vite:preloadError", ({ payload }) => {
   if (payload.message.startsWith("Unable to preload CSS")) styleFailure = payload;
 });
 
-/** Loads the chunk of a page, or reloads the document if the page could lack its styles. */
-function whole<T>(load: () => Promise<T>): Promise<T> {
+/**
+ * Loads the script chunk of a page. If a style sheet has failed to load, reloads the document instead, because the
+ * page could lack its styles.
+ */
+function loadWithStyles<T>(load: () => Promise<T>): Promise<T> {
   return styleFailure === undefined ? load() : reloadIfServed(styleFailure);
 }
 
@@ -35,7 +44,8 @@ export function page<Props extends object = object>(
 ): PageComponent<Props> {
   let loaded: PageFile<Props> | undefined;
   const preload = () => {
-    // A sheet that fails offline would not be loaded again.
+    // Does not preload while offline, because a style sheet that has failed to load is not loaded again without a
+    // reload of the document.
     if (!navigator.onLine) return;
     load().then(
       (file) => (loaded = file),
@@ -53,7 +63,9 @@ export function page<Props extends object = object>(
         try {
           // The first load failure may be a network error. A second failure may mean that a deploy replaced the
           // chunks, which requires a reload.
-          loaded = await (tries === 0 ? whole(load) : whole(load).catch(reloadIfServed));
+          loaded = await (tries === 0
+            ? loadWithStyles(load)
+            : loadWithStyles(load).catch(reloadIfServed));
           if (!isLeft) setFile(loaded);
         } catch (failed) {
           if (!isLeft) setError(failed);
@@ -130,7 +142,7 @@ export interface Area {
   readonly roles: readonly Role[];
   /** True if the area belongs to the user personally. */
   readonly isPersonal?: boolean;
-  /** True if an impersonator may not open the area, as is the case of all personal areas. */
+  /** True if an impersonator may not open the area. It must be true of all areas with `isPersonal`. */
   readonly isInPerson?: boolean;
   /** Maps a path below `/dashboard` to a page. The chunk of a page is loaded when the page is first shown. */
   readonly pages: Readonly<Record<string, PageComponent>>;

@@ -12,8 +12,8 @@ import { hoveredOf, readableOn, shadesOf, visibleOn, textColorOn } from "./color
 
 const PLATFORM_COLOR = "#1f6feb";
 /**
- * The darkest light background and the lightest dark background below text. Contrast is computed against these
- * colours, so that it suffices on all backgrounds.
+ * The darkest background of text in the light scheme, and the lightest one in the dark scheme. Contrast is computed
+ * against these colours, so that it suffices on all backgrounds.
  */
 const LIGHT_BACKGROUND = "#f8f9fa";
 const DARK_BACKGROUND = "#242424";
@@ -105,7 +105,7 @@ const COMPONENT_DEFAULTS = {
  */
 const STATE_COLORS = ["red", "yellow", "teal", "blue", "gray"] as const;
 
-function readableWords(colors: MantineTheme["colors"]): Record<string, string> {
+function stateTextColors(colors: MantineTheme["colors"]): Record<string, string> {
   const entries = STATE_COLORS.map((name) => {
     const [, pale, , , , , , , , strong] = colors[name];
     return [`--mantine-color-${name}-light-color`, readableOn(strong, pale)];
@@ -129,7 +129,7 @@ function readableVariables(color: string): CSSVariablesResolver {
     light: {
       ...STRONG_RED,
       ...filledWith(visibleOn(color, LIGHT_BACKGROUND)),
-      ...readableWords(colors),
+      ...stateTextColors(colors),
       "--mantine-color-dimmed": "#5c636a",
       "--mantine-color-placeholder": "#6a7178",
       "--mantine-color-error": "#c92a2a",

@@ -28,7 +28,7 @@ export function Tag({ color = "gray", isQuiet = false, className = "", children 
   );
 }
 
-const COLORS: Readonly<Record<string, string>> = {
+const STATE_COLORS: Readonly<Record<string, string>> = {
   active: "teal",
   healthy: "teal",
   degraded: "yellow",
@@ -50,7 +50,7 @@ const COLORS: Readonly<Record<string, string>> = {
 };
 
 /** Returns the colour of a state. */
-export const stateColor = (state: string) => COLORS[state] ?? "gray";
+export const stateColor = (state: string) => STATE_COLORS[state] ?? "gray";
 
 /**
  * Shows a state as a coloured word. The colour carries no information of its own, so that users who cannot see
@@ -94,14 +94,14 @@ export function StateSummary({
   );
 }
 
-const OF = 5;
+const MAX_STARS = 5;
 
 /** Shows a rating as filled and empty stars. Screen readers announce the number instead. */
 export function Stars({ rate }: { readonly rate: number }) {
   return (
     <span className="stars">
-      <VisuallyHidden>{`${rate} of ${OF} stars`}</VisuallyHidden>
-      {Array.from({ length: OF }, (_, i) => (
+      <VisuallyHidden>{`${rate} of ${MAX_STARS} stars`}</VisuallyHidden>
+      {Array.from({ length: MAX_STARS }, (_, i) => (
         <svg key={i} viewBox="0 0 24 24" width={16} height={16} aria-hidden data-filled={i < rate}>
           <path d="m12 3 2.8 5.8 6.2.9-4.5 4.4 1 6.3-5.5-3-5.5 3 1-6.3L3 9.7l6.2-.9L12 3Z" />
         </svg>
@@ -137,7 +137,10 @@ interface LiveBadgeProps {
   readonly children?: ReactNode;
 }
 
-/** Shows whether the event stream currently updates the page. On phones the dot stands for the usual words. */
+/**
+ * Shows whether the event stream currently updates the page. Phones show only a coloured dot, unless `children`
+ * replace the usual words.
+ */
 export function LiveBadge({ state, children }: LiveBadgeProps) {
   return (
     <Text size="sm" c="dimmed" component="output" className="outcome" data-state={state}>

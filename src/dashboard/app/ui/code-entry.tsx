@@ -5,9 +5,9 @@ import { useId, useRef, useState, type FormEvent, type RefObject } from "react";
 
 import { fieldError } from "../api/client.ts";
 import { ErrorNotice } from "./states.tsx";
-import { useCountdown } from "./countdown.ts";
+import { useCountdown } from "./time.tsx";
 
-const DIGITS = 6;
+const CODE_DIGITS = 6;
 /** Time in ms after a mail within which the server sends no further code (contract 4.14). */
 const COOLDOWN_MS = 60_000;
 
@@ -32,11 +32,11 @@ export function CodeEntry({ onCode, onResend }: CodeEntryProps) {
   } = useMutation({ mutationFn: (send: () => Promise<void>) => send() });
   const startOver = () => {
     setCode("");
-    // Waits for the next frame, because the fields are read-only while a request runs.
+    // Focuses the first field only in the next frame, because the fields are read-only until the request has ended.
     requestAnimationFrame(() => first.current?.focus());
   };
   const submit = (entered: string) => {
-    if (entered.length === DIGITS) mutate(() => onCode(entered), { onError: startOver });
+    if (entered.length === CODE_DIGITS) mutate(() => onCode(entered), { onError: startOver });
   };
   const enter = (entered: string) => {
     setCode(entered);
@@ -53,7 +53,7 @@ export function CodeEntry({ onCode, onResend }: CodeEntryProps) {
       <Stack>
         <CodeField first={first} code={code} onEnter={enter} isWrong={isWrong} isBusy={isBusy} />
         {error !== null && !isWrong && <ErrorNotice error={error} />}
-        <Button type="submit" loading={isBusy} disabled={code.length < DIGITS}>
+        <Button type="submit" loading={isBusy} disabled={code.length < CODE_DIGITS}>
           Check the code
         </Button>
         <Resend sentAt={sentAt} onResend={resend} />
@@ -80,7 +80,7 @@ function CodeField({ first, code, onEnter, isWrong, isBusy }: CodeFieldProps) {
       <PinInput
         ref={first}
         aria-labelledby={label}
-        length={DIGITS}
+        length={CODE_DIGITS}
         type="number"
         placeholder=""
         size="md"
@@ -93,11 +93,12 @@ function CodeField({ first, code, onEnter, isWrong, isBusy }: CodeFieldProps) {
         onChange={onEnter}
         error={isWrong}
         readOnly={isBusy}
-        getInputProps={(index) => ({ "aria-label": `Digit ${index + 1} of ${DIGITS}` })}
+        getInputProps={(index) => ({ "aria-label": `Digit ${index + 1} of ${CODE_DIGITS}` })}
       />
       {isWrong && (
         <ErrorText>
-          That code is wrong, expired or used up. Look for the newest mail, or ask for another.
+          The code is wrong, expired or already used. Use the code of the newest email, or request
+          another one.
         </ErrorText>
       )}
     </Stack>
@@ -110,7 +111,7 @@ function Resend({ sentAt, onResend }: { readonly sentAt: number; readonly onRese
     <Group justify="center">
       {wait > 0 ? (
         <Text size="sm" c="dimmed" className="tabular">
-          Nothing there? Another code can be sent in {wait} s.
+          No email? You can request another code in {wait} s.
         </Text>
       ) : (
         <LinkButton onClick={onResend}>Send another code</LinkButton>

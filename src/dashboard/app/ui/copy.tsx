@@ -86,16 +86,16 @@ export function CodeBlock({
   );
 }
 
-/** The longest JSON in characters that is coloured. More elements would make the page slow. */
+/** Maximum length in characters of JSON that is coloured. The elements of longer JSON would make the page slow. */
 const COLOURED_CHARS = 20_000;
-const TOKEN =
+const JSON_TOKEN =
   /("(?:\\.|[^"\\])*")(\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 
 /** Divides JSON into its text, with an element around each name and value. */
 function jsonParts(code: string): ReactNode[] {
   const parts: ReactNode[] = [];
   let end = 0;
-  for (const { 0: found, 1: text, 2: colon = "", index } of code.matchAll(TOKEN)) {
+  for (const { 0: found, 1: text, 2: colon = "", index } of code.matchAll(JSON_TOKEN)) {
     const kind = text === undefined ? "literal" : "text";
     parts.push(
       code.slice(end, index),

@@ -26,7 +26,10 @@ interface Details<Row> {
   render(this: void, row: Row): ReactNode;
 }
 
-/** Declares methods and not function properties, so that the memoized rows accept the table of any row. */
+/**
+ * Content of the rows of a table. Declares methods and not function properties, so that the memoized `Cells` accept
+ * the functions for any type of row.
+ */
 interface Columns<Row> {
   /**
    * Returns the content of each cell of a row by column title. All rows must return the same titles in the same
@@ -47,7 +50,7 @@ export interface DataTableProps<Row> extends Columns<Row> {
   /** List that the rows come from. If it is long, only the rows in view are rendered, and pages load by scrolling. */
   readonly list?: PagedList<unknown>;
   /**
-   * Class of a table of dense lines, which sets the grid of its rows. Without it, each row becomes a card on narrow
+   * Class of a table of dense lines; it sets the grid of the rows. If absent, each row becomes a card on narrow
    * windows.
    */
   readonly lines?: string | undefined;
@@ -56,8 +59,8 @@ export interface DataTableProps<Row> extends Columns<Row> {
 }
 
 /**
- * Table of all lists. The page scrolls, not the table, and the header stays in view. The keys J and K move the focus
- * between the rows.
+ * Table that all lists use. The page scrolls, not the table, and the header stays in view. The keys J and K move the
+ * focus between the rows.
  */
 export function DataTable<Row>(props: DataTableProps<Row>) {
   const { caption, rows, rowKey, list, lines, columns, end, details } = props;
@@ -141,7 +144,10 @@ interface CellsProps extends Columns<unknown> {
   readonly onToggle: (key: Key) => void;
 }
 
-/** Cells of one row. Renders plain elements, because dozens of rows are mounted while the user scrolls. */
+/**
+ * Cells of one row. Uses plain elements and not components of Mantine, because dozens of rows are mounted while the
+ * user scrolls.
+ */
 const Cells = memo(function Cells(props: CellsProps) {
   const { row, columns, end, details, isLine, rowKey, isOpen, onToggle } = props;
   return (
@@ -151,7 +157,7 @@ const Cells = memo(function Cells(props: CellsProps) {
           key={title}
           data-title={title}
           data-end={title === end || undefined}
-          // A line names the area of each column in its grid.
+          // Places a cell of a dense line into the grid area with the name of its column.
           style={{ gridArea: isLine ? title.toLowerCase() : undefined }}
         >
           {/* Wraps the content into one element, so that a cell of a card always has two: title and content. */}
@@ -188,9 +194,9 @@ const CARD_PX = 150;
 const CARD_GAP_PX = 12;
 
 /** Number of rows from which a list renders only the rows in view. Equals the size of one API page. */
-const LONG = 100;
+const LONG_LIST_ROWS = 100;
 /** Number of rows that are rendered beyond the view. */
-const OVERSCAN = 10;
+const OVERSCAN_ROWS = 10;
 /** Number of rows below the view at which the next page is loaded. */
 const PREFETCH_ROWS = 30;
 
@@ -204,7 +210,7 @@ function useRowsInView(
   { height, gap }: { readonly height: number; readonly gap: number },
 ) {
   const hasNextPage = list?.pages.hasNextPage ?? false;
-  const isLong = hasNextPage || (list !== undefined && rows.length > LONG);
+  const isLong = hasNextPage || (list !== undefined && rows.length > LONG_LIST_ROWS);
   const { anchor, offset } = useOffset();
   // The rule warns because the virtualizer is a mutable object. It is not passed to memoized components here.
   // oxlint-disable-next-line react/incompatible-library
@@ -213,7 +219,7 @@ function useRowsInView(
     count: rows.length,
     estimateSize: () => height,
     gap,
-    overscan: OVERSCAN,
+    overscan: OVERSCAN_ROWS,
     // Renders rows that scroll into view in a separate task, so that scrolling itself stays smooth.
     useFlushSync: false,
     scrollMargin: offset,
@@ -272,7 +278,10 @@ function useFixedWidths(areThere: boolean) {
   return { head, widths: areThere ? widths : undefined };
 }
 
-/** Lets J and K move the focus to the first control of the next or previous row, unless the row is shown beside it. */
+/**
+ * Lets J and K move the focus to the first control of the next or previous row. While an event is open beside the list,
+ * J and K open its neighbours instead (`NeighbourButtons`).
+ */
 function useRowKeys(body: { readonly current: HTMLTableSectionElement | null }): void {
   const move = (step: number) => {
     const focused = document.activeElement?.closest("tr");

@@ -51,7 +51,7 @@ interface DialogButtonProps {
   readonly children: (close: () => void) => ReactNode;
 }
 
-/** Button that opens a dialog with the form of something new. */
+/** Button that opens a dialog with a form, for example to create something. */
 export function DialogButton({ label, title = label, children }: DialogButtonProps) {
   const [opened, { open, close }] = useDisclosure();
   return (
@@ -67,8 +67,8 @@ export function DialogButton({ label, title = label, children }: DialogButtonPro
 }
 
 /**
- * State of one dialog for all rows of a list, because a dialog per row slows scrolling. The row stays while the dialog
- * closes; it is undefined until the dialog is first opened.
+ * State of one dialog that all rows of a list share, because a dialog per row slows scrolling. `row` is undefined
+ * until the dialog is first opened, and does not change while the dialog closes.
  */
 export function useRowDialog<Row>() {
   const [row, setRow] = useState<Row>();
@@ -86,8 +86,8 @@ export type RowDialogProps<Row> = ReturnType<typeof useRowDialog<Row>>["dialog"]
 const openDialogs: string[] = [];
 
 /**
- * Returns a function that tells whether a dialog is the topmost one. Every open dialog of Mantine hears Escape, but
- * only the topmost may close.
+ * Returns a function that tells whether a dialog is the topmost one. Every open dialog of Mantine receives the Escape
+ * key, but only the topmost dialog may close.
  */
 function useTopmost(isOpen: boolean): () => boolean {
   const id = useId();
@@ -95,14 +95,15 @@ function useTopmost(isOpen: boolean): () => boolean {
     if (!isOpen) return undefined;
     openDialogs.push(id);
     return () => {
-      // Waits, because the dialogs below still hear the key press that closed this one.
+      // Removes the dialog from the list in a later task. The dialogs below still receive the key press that closed
+      // this dialog, and would close, too, if they were topmost.
       setTimeout(() => openDialogs.splice(openDialogs.indexOf(id), 1));
     };
   }, [isOpen, id]);
   return () => openDialogs.at(-1) === id;
 }
 
-/** Returns whether a dialog is open, to which the keys belong then. */
+/** Returns whether a dialog is open. Shortcuts of the page ignore keys while one is open. */
 export const hasDialog = () => document.querySelector("[role=dialog]") !== null;
 
 interface ConfirmProps {
@@ -128,7 +129,7 @@ interface ConfirmProps {
 export function Confirm(props: ConfirmProps) {
   const { opened, onClose, title, children, action, danger = false, isReady = true } = props;
   const { mutate, error, isPending } = useMutation({
-    // Names the result here and not in `onSuccess`, which would get the text of a later render.
+    // Shows the notification in `mutationFn` and not in `onSuccess`, which would use the text of a later render.
     mutationFn: async () => {
       await props.onConfirm();
       if (props.done !== undefined) notify.done(props.done);
@@ -209,7 +210,7 @@ export function ActionButton({ label, fullLabel, onClick, done }: ActionButtonPr
 export interface ActiveSwitchProps extends Pick<ConfirmedProps, "button" | "children"> {
   readonly isActive: boolean;
   readonly name: string;
-  /** Noun of the question, if it is not the name. */
+  /** Noun in the question of the dialog; `name` if absent. */
   readonly noun?: string;
   readonly onSwitch: (isActive: boolean) => Promise<unknown>;
   readonly done: string;

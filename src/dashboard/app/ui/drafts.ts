@@ -1,8 +1,8 @@
 import { useEffect, useState } from "react";
 
 /*
- * Form name → changes that the user typed but has not sent. They survive a change of tab or page, an expired
- * session and a reload within this browser tab. They are discarded at sign-out and when another user signs in.
+ * Maps the name of a form to the changes that the user has typed but not sent. They survive a change of tab or page, an
+ * expired session and a reload within this browser tab. They are discarded at sign-out and when another user signs in.
  */
 const drafts = new Map<string, object>();
 

@@ -14,13 +14,13 @@ export function errorMessageOf(error: unknown): ErrorMessage {
   if (answer === undefined)
     return {
       title: "The server cannot be reached.",
-      advice: "Check your connection, then try again. Nothing was changed as far as we know.",
+      advice: "Check your network connection and try again. Your change was probably not saved.",
       requestId: "",
     };
   if (answer.code === "step_up_required")
     return {
-      title: "You did not confirm that it is you.",
-      advice: "Nothing was changed. Try again when your passkey or authenticator app is at hand.",
+      title: "You did not confirm your identity.",
+      advice: "Nothing was changed. Try again with your passkey or authenticator app.",
       requestId: "",
     };
   return { title: answer.message, advice: adviceFor(answer), requestId: answer.requestId };
@@ -30,31 +30,32 @@ function adviceFor({ status, code, retryAfterS, errors }: ApiError): string {
   const fields = Object.entries(errors).map(([field, texts]) => `${field} ${texts.join(", ")}`);
   if (status === 422) return fields.length === 0 ? "Check the fields." : `${fields.join("; ")}.`;
   if (status === 401) return "Sign in again.";
-  if (status === 403) return "Ask an owner of your company whether your role should allow it.";
-  if (status === 404) return "It may have been deleted meanwhile.";
+  if (status === 403)
+    return "Your role does not allow this. Ask an owner of your company for access.";
+  if (status === 404) return "It may have been deleted. Go back to the list and reload it.";
   if (status === 409)
-    return CONFLICTS[code] ?? "Something changed meanwhile: look again, then decide.";
+    return CONFLICTS[code] ?? "The data has changed. Reload the page and try again.";
   if (status === 429) return `Try again in ${retryAfterS ?? "a few"} seconds.`;
-  return "Try again; if it stays like this, tell us the number of the request.";
+  return "Try again. If the problem persists, contact support with the request id.";
 }
 
 /**
- * Maps the error code of a 409 response to advice, for conflicts that the general text "something changed
- * meanwhile" would not explain.
+ * Maps the error code of a 409 response to advice, for conflicts that the general text "The data has changed" would
+ * not explain.
  */
 const CONFLICTS: Readonly<Record<string, string>> = {
-  slot_occupied: "Delete the subscription of this kind first, or change it instead.",
-  already_queued: "It is on its way already: wait for its next attempt.",
-  subscription_disabled: "Enable the subscription first: while it is disabled nothing is sent.",
-  flag_open: "A colleague flagged it meanwhile. Load the page again to see the reason.",
-  no_open_flag: "A colleague closed the flag meanwhile. Load the page again to see how.",
-  no_response: "A colleague deleted it meanwhile. Load the page again.",
-  review_removed: "There is nowhere left to respond to it or to flag it.",
-  not_invitable: "Load the page again to see the present state of the user.",
-  token_exists: "Load the page again to see it.",
+  slot_occupied: "Change the existing subscription of this kind, or delete it first.",
+  already_queued: "Wait for its next attempt.",
+  subscription_disabled: "Enable the subscription first. A disabled subscription sends nothing.",
+  flag_open: "A colleague flagged the review. Reload the page to see the reason.",
+  no_open_flag: "A colleague closed the flag. Reload the page to see its status.",
+  no_response: "A colleague deleted the response. Reload the page.",
+  review_removed: "You cannot respond to a removed review or flag it.",
+  not_invitable: "Reload the page to see the current state of the user.",
+  token_exists: "Reload the page to see the token.",
   limit_reached: "Delete one that is no longer used, then try again.",
   last_owner: "Make another active user an owner first.",
   last_factor: "Add another passkey or app first, then remove this one.",
-  no_second_factor: "Under Security you add a passkey or an authenticator app.",
-  last_super_admin: "Make somebody else a super-admin first: without one nobody could undo this.",
+  no_second_factor: "Add a passkey or an authenticator app under Security.",
+  last_super_admin: "Make another user a super-admin first. The platform needs at least one.",
 };

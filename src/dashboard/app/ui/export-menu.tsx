@@ -10,12 +10,15 @@ interface ExportMenuProps<Row> {
   /** Name of the file without its extension. */
   readonly name: string;
   readonly noun: readonly [one: string, many: string];
-  /** Starts an export. The returned function reads a page of the rows that the filters match. */
+  /** Starts an export. Returns a function that reads one page of the rows that match the filters. */
   readonly start: () => (cursor: string | undefined) => Promise<CursorPage<Row>>;
   readonly lineOf: (row: Row) => Line;
 }
 
-/** Menu that saves the rows that the filters match as a file, and shows the progress until it is stopped. */
+/**
+ * Menu that saves the rows that match the filters as a file. While it reads the rows, it shows their number and a
+ * button that stops the export.
+ */
 export function ExportMenu<Row>({ name, noun, start, lineOf }: ExportMenuProps<Row>) {
   const [count, setCount] = useState<number>();
   const abort = useRef(new AbortController());
@@ -31,7 +34,7 @@ export function ExportMenu<Row>({ name, noun, start, lineOf }: ExportMenuProps<R
       const what = counted(made.count, ...noun);
       notify.done(
         made.isCut
-          ? `The newest ${what} are saved; there are more. Choose a time for the others.`
+          ? `The newest ${what} are saved. There are more: choose an earlier time range and export again.`
           : `${what} saved.`,
       );
     } catch (error) {

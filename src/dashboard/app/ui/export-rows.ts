@@ -2,7 +2,7 @@ import type { CursorPage } from "../api/client.ts";
 
 export type Format = "csv" | "json";
 
-/** Maximum number of rows in an exported file. The page tells the user when rows were left out. */
+/** Maximum number of rows in an exported file. The page tells the user if the list has more rows. */
 export const EXPORTED_AT_MOST = 10_000;
 
 interface Export<Row> {
@@ -26,7 +26,7 @@ export async function exportRows<Row>({ format, read, lineOf, onProgress, signal
     const { data: rows, next_cursor: next } = await read(cursor);
     signal.throwIfAborted();
     const taken = rows.slice(0, EXPORTED_AT_MOST - count);
-    parts.push(new Blob([written(format, taken, lineOf, count === 0)]));
+    parts.push(new Blob([serializedRows(format, taken, lineOf, count === 0)]));
     count += taken.length;
     cursor = next ?? undefined;
     if (taken.length < rows.length) break;
@@ -36,7 +36,7 @@ export async function exportRows<Row>({ format, read, lineOf, onProgress, signal
   return { parts, count, isCut: cursor !== undefined };
 }
 
-function written<Row>(
+function serializedRows<Row>(
   format: Format,
   rows: readonly Row[],
   lineOf: (row: Row) => Line,
@@ -66,23 +66,26 @@ export function csvLine(line: Line): string {
 /** Characters that begin a formula, in every width, and characters before them that a spreadsheet may skip. */
 const FORMULA =
   "[=+\\-@|%\u2212\u207a-\u207c\u208a-\u208c\ufe62\ufe63\ufe66\ufe6a\ufe6b\uff05\uff0b\uff0d\uff1d\uff20\uff5c]";
-const SKIPPED = "\\s\\p{C}\\p{Z}\\p{Default_Ignorable_Code_Point}\\u2800";
-const AT_START = new RegExp(`^(?:\\s|[${SKIPPED}]*${FORMULA})`, "u");
-/** A separator of cells inside a text, before a formula. No run of characters is read twice. */
-const SEPARATED = new RegExp(
-  `([;\\t\\r\\n])(?=(?:(?![;\\t\\r\\n])[${SKIPPED}"])*${FORMULA})`,
+const SKIPPED_CHARS = "\\s\\p{C}\\p{Z}\\p{Default_Ignorable_Code_Point}\\u2800";
+const FORMULA_AT_START = new RegExp(`^(?:\\s|[${SKIPPED_CHARS}]*${FORMULA})`, "u");
+/**
+ * Matches a separator that is inside a text and that a formula follows. The pattern reads no run of characters twice,
+ * so that its time is linear.
+ */
+const SEPARATOR_BEFORE_FORMULA = new RegExp(
+  `([;\\t\\r\\n])(?=(?:(?![;\\t\\r\\n])[${SKIPPED_CHARS}"])*${FORMULA})`,
   "gu",
 );
 
 /**
- * Escapes a CSV cell. An apostrophe is put before each part of a text that a spreadsheet would evaluate as a formula: at
- * the start, and after a separator, because where cells are separated by semicolons, quotes that do not begin a cell do
- * not protect it. A JSON export has the exact text.
+ * Escapes a CSV cell. An apostrophe is put before each formula that a spreadsheet would evaluate: at the start of the
+ * text, and after a separator inside it. A spreadsheet that separates cells by semicolons splits the text there,
+ * because quotes protect only a cell that begins with them. A JSON export contains the exact text.
  */
 function csvCell(value: Cell): string {
   if (value === null) return "";
   if (typeof value === "number") return String(value);
-  const parts = value.replaceAll(SEPARATED, "$1'");
-  const text = AT_START.test(value) ? `'${parts}` : parts;
+  const parts = value.replaceAll(SEPARATOR_BEFORE_FORMULA, "$1'");
+  const text = FORMULA_AT_START.test(value) ? `'${parts}` : parts;
   return /[",;\t\r\n']/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

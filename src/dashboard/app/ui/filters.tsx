@@ -58,7 +58,7 @@ export function useFilters<const N extends string>(names: readonly N[]) {
 interface FilterBarProps {
   /** Number of filters that are set. */
   readonly count: number;
-  /** Number of set filters that stay visible on a phone, and that the button's count therefore leaves out. */
+  /** Number of set filters that stay visible on a phone. The button's count leaves them out. */
   readonly inView?: number;
   readonly onClear: () => void;
   /** True if the filters are collapsed on wide windows, too. */

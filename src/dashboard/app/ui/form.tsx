@@ -1,4 +1,4 @@
-import { Button, type ButtonProps, Group, Stack, type StackProps } from "@mantine/core";
+import { Button, type ButtonProps, Group, Stack, type StackProps, Radio } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { type ChangeEvent, type ReactNode, useEffect, useRef } from "react";
 
@@ -10,14 +10,14 @@ import { ErrorNotice } from "./states.tsx";
 interface FormOptions<Draft, Answer> {
   /** Initial values of the form. Fields that the user has not edited show later changes of these values. */
   readonly initial: Draft;
-  /** Maps a form field to its API field, for the fields whose name is not that of the API. */
+  /** Maps a form field to its API field. Contains only the fields whose names differ from those of the API. */
   readonly names?: { readonly [Field in keyof Draft]?: string };
   /** Returns changes of other fields that follow from a change, such as a label that is derived from a URL. */
   readonly alongside?: (edit: Partial<Draft>, before: Draft) => Partial<Draft>;
   readonly send: (draft: Draft) => Promise<Answer>;
   /** Notification after a submission that succeeded. */
   readonly done?: string | ((answer: Answer) => string);
-  /** Called after a submission that succeeded. Without it, the form discards the user's changes then. */
+  /** Called after a submission that succeeded. If absent, the form itself then discards the user's changes. */
   readonly onDone?: (answer: Answer, changes: FormChanges<Draft>) => void;
   /**
    * Name under which the user's changes are stored until they are sent or discarded, even if the form unmounts.
@@ -118,7 +118,10 @@ export function useForm<Draft extends object, Answer>(
   };
 }
 
-/** Returns the fields that show their own validation errors, which are all but switches. */
+/**
+ * Returns the form fields that can show validation errors. Switches cannot, so fields with boolean values are left
+ * out.
+ */
 const keysOf = <Draft extends object>(initial: Draft) =>
   // The assertion is needed because `Object.keys` returns `string[]`.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
@@ -158,8 +161,8 @@ interface FormProps {
 }
 
 /**
- * Renders the fields, the buttons, and the error of the last submission unless the fields show it. The first
- * invalid field gets the focus.
+ * Renders the fields, the buttons, and the error of the last submission unless the fields show it. After an error the
+ * first invalid field gets the focus.
  */
 export function Form(props: FormProps) {
   const { form, children, isCheckedByBrowser = false, gap = "md" } = props;
@@ -220,5 +223,45 @@ function Buttons({ form, action, isReady = true, onCancel, variant = "filled" }:
       </Button>
       {submit}
     </Group>
+  );
+}
+
+interface Option<T extends string> {
+  readonly value: T;
+  readonly label: string;
+  readonly description?: ReactNode;
+  readonly isDisabled?: boolean;
+}
+
+interface ChoiceProps<T extends string> {
+  readonly label: string;
+  readonly value: T;
+  readonly options: readonly Option<T>[];
+  readonly onChange: (value: T) => void;
+  readonly error?: string | undefined;
+}
+
+/** Radio buttons for a choice between a few options, each with a possible explanation. */
+export function Choice<T extends string>(props: ChoiceProps<T>) {
+  const { label, value, options, onChange, error } = props;
+  const choose = (text: string) => {
+    const option = options.find((one) => one.value === text);
+    if (option) onChange(option.value);
+  };
+  return (
+    <Radio.Group label={label} value={value} onChange={choose} error={error}>
+      <Stack gap="xs" mt={6}>
+        {options.map((option) => (
+          <Radio
+            key={option.value}
+            className="choice"
+            value={option.value}
+            label={option.label}
+            description={option.description}
+            disabled={option.isDisabled ?? false}
+          />
+        ))}
+      </Stack>
+    </Radio.Group>
   );
 }

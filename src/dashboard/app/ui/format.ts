@@ -4,12 +4,15 @@ export function sentence(value: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-const NUMBERS = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 });
-export const number = (value: number): string => NUMBERS.format(value);
+const NUMBER_FORMAT = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 });
+export const number = (value: number): string => NUMBER_FORMAT.format(value);
 
-const PERCENT = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 1 });
+const PERCENT_FORMAT = new Intl.NumberFormat(undefined, {
+  style: "percent",
+  maximumFractionDigits: 1,
+});
 /** Formats a share as a percentage, such as 0.984 as `98.4%`. */
-export const percent = (share: number): string => PERCENT.format(share);
+export const percent = (share: number): string => PERCENT_FORMAT.format(share);
 
 /** Formats a number with its noun in singular or plural: `1 event`, `3 events`. */
 export function counted(count: number, one: string, many = `${one}s`): string {
@@ -29,7 +32,7 @@ export function duration(seconds: number): string {
   return `${number(seconds / 86_400)} d`;
 }
 
-const RELATIVE = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
+const RELATIVE_FORMAT = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
 const UNITS = [
   ["day", 86_400],
   ["hour", 3_600],
@@ -59,12 +62,12 @@ export function localTimeOf(text: string | undefined): string {
 /** Formats a time in ms relative to `now`, such as "2 hours ago". */
 export function inWords(at: number, now: number, mayBeAhead: boolean): string {
   const seconds = (at - now) / 1_000;
-  return relative(mayBeAhead ? seconds : Math.min(0, seconds));
+  return relativeTime(mayBeAhead ? seconds : Math.min(0, seconds));
 }
 
-function relative(seconds: number): string {
+function relativeTime(seconds: number): string {
   const [unit, size] = UNITS.find(([, one]) => Math.abs(seconds) >= one) ?? ["second", 1];
-  return RELATIVE.format(Math.round(seconds / size), unit);
+  return RELATIVE_FORMAT.format(Math.round(seconds / size), unit);
 }
 
 /** Formats seconds as minutes and seconds, such as 65 as `1:05`. */
@@ -87,4 +90,38 @@ const MAX_ID = 2_147_483_647;
 export function idOf(text: string | undefined): number | undefined {
   const isId = text !== undefined && /^[1-9]\d{0,9}$/.test(text) && Number(text) <= MAX_ID;
   return isId ? Number(text) : undefined;
+}
+
+const BROWSERS: readonly [RegExp, string][] = [
+  // Edge and Opera come before Chrome and Safari, because their user agents also contain "Chrome" and "Safari".
+  [/Edg(?:e|A|iOS)?\//, "Edge"],
+  [/OPR\//, "Opera"],
+  [/(?:Firefox|FxiOS)\//, "Firefox"],
+  [/(?:Headless)?Chrome\/|CriOS\//, "Chrome"],
+  [/Safari\//, "Safari"],
+];
+
+const SYSTEMS: readonly [RegExp, string][] = [
+  [/iPhone|iPad/, "iOS"],
+  [/Android/, "Android"],
+  [/Windows/, "Windows"],
+  [/Mac OS X|Macintosh/, "macOS"],
+  [/CrOS/, "ChromeOS"],
+  [/Linux/, "Linux"],
+];
+
+/**
+ * Returns browser and operating system of a user agent, such as "Firefox on Linux". For other clients, such as
+ * `curl/8.5.0`, returns the first word.
+ */
+export function deviceOf(userAgent: string | null): string {
+  if (userAgent === null || userAgent.trim() === "") return "Unknown device";
+  const browser = nameIn(BROWSERS, userAgent);
+  const system = nameIn(SYSTEMS, userAgent);
+  if (browser !== undefined) return system === undefined ? browser : `${browser} on ${system}`;
+  return userAgent.trim().split(/\s/)[0]?.slice(0, 40) ?? "Unknown device";
+}
+
+function nameIn(known: readonly [RegExp, string][], userAgent: string): string | undefined {
+  return known.find(([pattern]) => pattern.test(userAgent))?.[1];
 }

@@ -9,6 +9,7 @@ import {
   type TextProps,
   Title,
   useMantineTheme,
+  Tabs,
 } from "@mantine/core";
 import { useDocumentTitle, useMediaQuery } from "@mantine/hooks";
 import { Fragment, type ReactNode, useEffect, useRef } from "react";
@@ -26,7 +27,9 @@ export function PageHeader({
   beside,
 }: {
   readonly title: string;
-  /** Content beside the title. With it the heading takes one line, and the way back is an arrow. */
+  /**
+   * Content beside the title. If present, the heading takes one line, and the link back is an arrow without a title.
+   */
   readonly beside?: ReactNode;
   readonly description?: ReactNode;
   readonly actions?: ReactNode;
@@ -163,7 +166,7 @@ export function CellText({ title, children }: CellTextProps) {
   );
 }
 
-/** Text of less weight, by default in a small line below a value. */
+/** Text in a paler colour, by default in a small line below a value. */
 export function Dimmed(
   props: TextProps & { readonly title?: string; readonly children: ReactNode },
 ) {
@@ -188,7 +191,8 @@ export function Facts({ facts }: FactsProps) {
   return (
     <dl className="facts">
       {facts.map(([name, value], i) => (
-        // Two facts may have the same name, as details of the audit log are named by the action.
+        // The `key` is the index, because two facts may have the same name: audit actions choose the names of their
+        // details.
         <Fragment key={i}>
           <dt>{name}</dt>
           <dd>{value}</dd>
@@ -218,15 +222,12 @@ interface PanelProps {
   readonly title: string;
   /** Number of entries, shown after the title unless it is 0. */
   readonly count?: number;
-  /**
-   * Key of the content's state. If the focused control is gone after the key has changed, the panel takes the
-   * focus.
-   */
+  /** Key of the content's state. If a change of the key has removed the focused control, the panel takes the focus. */
   readonly state?: string;
   readonly children: ReactNode;
 }
 
-/** Part of a page with a small heading. Takes the focus when the focused control in it is replaced. */
+/** Part of a page with a small heading. Takes the focus when the focused control in it is removed. */
 export function Panel({ title, count = 0, state = "", children }: PanelProps) {
   const container = useFocusFallback(state);
   return (
@@ -266,7 +267,7 @@ interface LinkButtonProps {
   readonly children: ReactNode;
 }
 
-/** Button that looks like a link, for the way to another step. */
+/** Button that looks like a link and leads to another step. */
 export function LinkButton(props: LinkButtonProps) {
   return <Anchor component="button" type="button" size="sm" {...props} />;
 }
@@ -277,4 +278,34 @@ export function useIsNarrow(below: "sm" | "md" | "xl"): boolean {
   return useMediaQuery(`(width < ${theme.breakpoints[below]})`, undefined, {
     getInitialValueInEffect: false,
   });
+}
+
+interface PageTabsProps {
+  /** Title and content of each tab, by its name. */
+  readonly tabs: Readonly<Record<string, { readonly title: string; readonly content: ReactNode }>>;
+  /** Name of the shown tab. If absent, the component holds it, and begins with the first tab. */
+  readonly value?: string;
+  readonly onChange?: (name: string) => void;
+}
+
+/** Tabs: a list of titles, and the content of the selected one below it. */
+export function PageTabs({ tabs, value, onChange }: PageTabsProps) {
+  const entries = Object.entries(tabs);
+  const shown = value === undefined ? { defaultValue: entries[0]?.[0] ?? "" } : { value };
+  return (
+    <Tabs {...shown} onChange={(next) => next !== null && onChange?.(next)} keepMounted={false}>
+      <Tabs.List mb="sm">
+        {entries.map(([name, { title }]) => (
+          <Tabs.Tab key={name} value={name}>
+            {title}
+          </Tabs.Tab>
+        ))}
+      </Tabs.List>
+      {entries.map(([name, { content }]) => (
+        <Tabs.Panel key={name} value={name}>
+          {content}
+        </Tabs.Panel>
+      ))}
+    </Tabs>
+  );
 }

@@ -31,12 +31,12 @@ export function List<Row>(props: ListProps<Row>) {
   const { list, empty, noun, more = "Show more", end, children } = props;
   const { hasNextPage, isPlaceholderData } = list.pages;
   const rows = rowsOf(list);
-  // True if the loaded pages are empty but further pages exist. A search scans a part of the list per request,
-  // so later pages may contain matches.
+  // True if the loaded pages are empty, but further pages exist. Each request of a search scans only a part of the
+  // list, so later pages may contain matches.
   const isPart = rows.length === 0 && hasNextPage;
   const none = isPart ? (
     <EmptyState icon="search" title="Nothing found yet">
-      The newest were searched; older ones may have it.
+      Only the newest entries were searched so far.
     </EmptyState>
   ) : (
     empty
@@ -47,7 +47,7 @@ export function List<Row>(props: ListProps<Row>) {
         <Stack gap="md" aria-busy={isPlaceholderData} className={isPlaceholderData ? "stale" : ""}>
           {noun && <RowCount count={list.slots.length} noun={noun} isPart={hasNextPage} />}
           {rows.length === 0 ? none : children(rows)}
-          <ListEnd list={list} more={isPart ? "Search older ones" : more} />
+          <ListEnd list={list} more={isPart ? "Search older entries" : more} />
           {end !== undefined && rows.length > 0 && !hasNextPage && (
             <Text size="sm" c="dimmed" ta="center">
               {end}

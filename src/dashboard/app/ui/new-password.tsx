@@ -7,10 +7,10 @@ import { Form, SubmitButton, useForm } from "./form.tsx";
 import { ErrorNotice } from "./states.tsx";
 import { PASSWORD_LENGTH, strengthOf } from "./password-strength.ts";
 
-const COLORS = ["red", "red", "yellow", "teal", "teal"] as const;
+const LEVEL_COLORS = ["red", "red", "yellow", "teal", "teal"] as const;
 
 interface NewPasswordProps {
-  /** Account name under which a password manager stores the new password. */
+  /** Email under which a password manager stores the new password. */
   readonly email: string;
   readonly action: string;
   readonly onPassword: (password: string) => Promise<void>;
@@ -35,7 +35,7 @@ export function NewPassword({ email, action, onPassword, children }: NewPassword
       <div>
         <PasswordInput
           label="New password"
-          description={`${PASSWORD_LENGTH.min} to ${PASSWORD_LENGTH.max} characters. A sentence is easy to keep in mind and hard to guess.`}
+          description={`${PASSWORD_LENGTH.min} to ${PASSWORD_LENGTH.max} characters. A sentence is easy to remember and hard to guess.`}
           autoComplete="new-password"
           required
           withAsterisk={false}
@@ -61,7 +61,7 @@ function StrengthMeter({ password }: { readonly password: string }) {
   return (
     <Group gap="xs" mt="xs" wrap="nowrap">
       <Progress.Root size="sm" className="grows" aria-hidden>
-        <Progress.Section value={level * 25} color={COLORS[level] ?? "red"} />
+        <Progress.Section value={level * 25} color={LEVEL_COLORS[level] ?? "red"} />
       </Progress.Root>
       <Text size="xs" c="dimmed" w={96} ta="right" component="output" aria-live="polite">
         {password === "" ? "" : word}
@@ -76,5 +76,5 @@ function StrengthMeter({ password }: { readonly password: string }) {
  */
 function NewPasswordError({ error }: { readonly error: Error }) {
   if (apiErrorOf(error)?.status !== 401) return <ErrorNotice error={error} />;
-  return <ErrorText>This took too long: the code has expired. Ask for a new one.</ErrorText>;
+  return <ErrorText>The code has expired. Request a new one.</ErrorText>;
 }

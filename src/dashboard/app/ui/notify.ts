@@ -2,12 +2,12 @@ import { notifications } from "@mantine/notifications";
 
 import { errorMessageOf } from "./error-message.ts";
 
-const CLOSE = { "aria-label": "Close" };
+const CLOSE_BUTTON = { "aria-label": "Close" };
 
 /** Shows notifications in a corner of the page. Screen readers announce them. */
 export const notify = {
   done(message: string): void {
-    notifications.show({ message, color: "teal", closeButtonProps: CLOSE });
+    notifications.show({ message, color: "teal", closeButtonProps: CLOSE_BUTTON });
   },
   failed(error: unknown): void {
     const { title, advice } = errorMessageOf(error);
@@ -16,7 +16,7 @@ export const notify = {
       message: advice,
       color: "red",
       autoClose: 10_000,
-      closeButtonProps: CLOSE,
+      closeButtonProps: CLOSE_BUTTON,
     });
   },
   /** Removes all notifications when a session ends, so that the next user does not see them. */

@@ -11,11 +11,10 @@ import {
 import { useEffect, useEffectEvent, useMemo, useRef } from "react";
 
 import type { CursorPage } from "../api/client.ts";
-import { evictDistant, type KeptPage, pagesOf, slotsOf } from "./kept-pages.ts";
 
 type Cursor = string | undefined;
 type Pages<Row> = InfiniteData<KeptPage<Row>, Cursor>;
-const FIRST: Cursor = undefined;
+const FIRST_CURSOR: Cursor = undefined;
 
 export interface PagedList<Row> {
   readonly pages: UseInfiniteQueryResult<Pages<Row>>;
@@ -28,11 +27,13 @@ export interface PagedList<Row> {
    * until the new rows have loaded.
    */
   readonly readNewest: () => Promise<void>;
+  /** Ends a read of the rows that is under way; the list keeps the previous rows. */
+  readonly cancelRead: () => Promise<void>;
 }
 
 /**
- * Query options that prevent automatic refetches of lists with more than one page, because TanStack Query would
- * read every page again. Such a list follows an event stream.
+ * Query options of a list that an event stream keeps up to date. They prevent automatic refetches if the list has
+ * more than one page, because TanStack Query would read every page again.
  */
 export const READ_ONCE = {
   staleTime: Number.POSITIVE_INFINITY,
@@ -42,7 +43,10 @@ export const READ_ONCE = {
   refetchOnReconnect: false,
 } as const;
 
-/** Options of a list that `read` reads page by page. While rows for changed filters load, the previous rows stay visible. */
+/**
+ * Options of a list that `read` reads page by page. While rows for changed filters load, the previous rows stay
+ * visible.
+ */
 export function listOptions<Row>(
   queryKey: QueryKey,
   read: (cursor: Cursor) => Promise<CursorPage<Row>>,
@@ -54,7 +58,7 @@ export function listOptions<Row>(
   const options = infiniteQueryOptions<KeptPage<Row>, Error, Pages<Row>, QueryKey, Cursor>({
     queryKey,
     queryFn: ({ pageParam }) => load(pageParam),
-    initialPageParam: FIRST,
+    initialPageParam: FIRST_CURSOR,
     getNextPageParam: ({ next }) => next ?? undefined,
     placeholderData: keepPreviousData,
   });
@@ -94,14 +98,15 @@ export function useList<Row>(options: ListOptions<Row>): PagedList<Row> {
         .finally(() => loading.current.delete(index));
     }
   };
-  // Evicts distant rows again after a refetch, because a refetch loads the rows of all pages.
+  // Evicts the rows far from the view again after a refetch, because a refetch loads the rows of all pages.
   const evict = useEffectEvent(({ length }: typeof slots) => {
     const [first, last] = inView.current ?? [];
     if (first !== undefined && last !== undefined && first < length) onView(first, last);
   });
   useEffect(() => evict(slots), [slots]);
   const readNewest = () => refetchFirst(queries, key);
-  return { pages, slots, onView, readNewest };
+  const cancelRead = () => queries.cancelQueries({ queryKey: key });
+  return { pages, slots, onView, readNewest, cancelRead };
 }
 
 function keep(queries: QueryClient, key: QueryKey, near: readonly number[]): void {
@@ -113,8 +118,8 @@ function keep(queries: QueryClient, key: QueryKey, near: readonly number[]): voi
 }
 
 /**
- * Stores the rows of an evicted page that was read again. Drops the rows if the list has changed meanwhile, so
- * that the page no longer exists or has another cursor.
+ * Stores the rows of an evicted page that was read again. Drops the rows if the page no longer exists or has another
+ * cursor, because the list has changed since the request.
  */
 function put<Row>(
   queries: QueryClient,
@@ -138,8 +143,8 @@ async function refetchFirst(queries: QueryClient, queryKey: QueryKey): Promise<v
 }
 
 /**
- * Returns functions that wait for a request and then read the cached data with a key again: `inBackground` resolves
- * before they are read, and `andRead` afterwards.
+ * Returns functions that wait for a request and then read the cached data with `queryKey` again. `inBackground`
+ * resolves before the data have been read, `andRead` afterwards.
  */
 export function useRefresh(queryKey: QueryKey) {
   const queries = useQueryClient();
@@ -157,4 +162,53 @@ export function useRefresh(queryKey: QueryKey) {
       return answer;
     },
   };
+}
+
+/**
+ * Loaded page of a list. Its rows are evicted from memory when the page is far out of view, and read again when
+ * the page comes near the view.
+ */
+export interface KeptPage<Row> {
+  readonly rows: readonly Row[] | undefined;
+  readonly count: number;
+  readonly next: string | null;
+}
+
+/** Maximum number of pages whose rows stay in memory. With 100 rows per page, a list keeps at most 1,500 rows. */
+export const PAGES_KEPT = 15;
+
+/** Returns the rows of all pages in order, with undefined in place of evicted rows. */
+export function slotsOf<Row>(pages: readonly KeptPage<Row>[]): readonly (Row | undefined)[] {
+  return pages.flatMap(
+    ({ rows, count }): readonly (Row | undefined)[] =>
+      rows ?? Array.from<undefined>({ length: count }),
+  );
+}
+
+/** Returns the indexes of the pages that contain the rows `first` to `last`. */
+export function pagesOf(
+  pages: readonly KeptPage<unknown>[],
+  first: number,
+  last: number,
+): number[] {
+  let from = 0;
+  return pages.flatMap(({ count }, index) => {
+    const begin = from;
+    from += count;
+    return begin <= last && from > first ? [index] : [];
+  });
+}
+
+/** Evicts the rows of the pages farthest from the pages `near`, until at most `PAGES_KEPT` pages have rows. */
+export function evictDistant<Row, P extends KeptPage<Row>>(
+  pages: readonly P[],
+  near: readonly number[],
+): readonly P[] {
+  const held = pages.flatMap(({ rows }, index) => (rows === undefined ? [] : [index]));
+  if (held.length <= PAGES_KEPT) return pages;
+  const middle = near[Math.floor(near.length / 2)] ?? 0;
+  const kept = new Set(
+    held.toSorted((a, b) => Math.abs(a - middle) - Math.abs(b - middle)).slice(0, PAGES_KEPT),
+  );
+  return pages.map((page, index) => (kept.has(index) ? page : { ...page, rows: undefined }));
 }

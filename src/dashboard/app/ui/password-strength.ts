@@ -18,13 +18,13 @@ const WORDS = ["Too short", "Easy to guess", "Fair", "Good", "Strong"] as const;
  */
 export function strengthOf(password: string): Strength {
   const letters = Array.from(password);
-  if (letters.length < PASSWORD_LENGTH.min) return at(0);
+  if (letters.length < PASSWORD_LENGTH.min) return strengthAt(0);
   const fresh = letters.filter((one, i) => !isExpected(letters, one, i)).length;
   const bits = fresh * Math.log2(alphabetOf(password));
-  return at([36, 52, 70].filter((limit) => bits >= limit).length + 1);
+  return strengthAt([36, 52, 70].filter((limit) => bits >= limit).length + 1);
 }
 
-const at = (level: number): Strength => ({ level, word: WORDS[level] ?? "" });
+const strengthAt = (level: number): Strength => ({ level, word: WORDS[level] ?? "" });
 
 /** Returns whether a character repeats the previous character, or continues a sequence such as `abc` or `321`. */
 function isExpected(letters: readonly string[], one: string, i: number): boolean {

@@ -33,14 +33,14 @@ export function SecretField({ label, value }: SecretFieldProps) {
 }
 
 interface SecretOnRequestProps {
-  /** Secrets by their labels, if they were just created or rotated. */
+  /** Secrets by their labels, if they were just created or rotated; undefined otherwise. */
   readonly fresh: Readonly<Record<string, string>> | undefined;
   readonly read: () => Promise<Readonly<Record<string, string>>>;
 }
 
 /**
- * Shows secrets immediately after they were created or rotated, otherwise on request, because the API writes each read
- * into the audit log.
+ * Shows secrets immediately after they were created or rotated. Otherwise reads and shows them on request, because
+ * the API writes each read into the audit log.
  */
 export function SecretOnRequest({ fresh, read }: SecretOnRequestProps) {
   const { data: secrets = fresh, mutate, error } = useMutation({ mutationFn: read });

@@ -96,11 +96,11 @@ export function NotFound() {
         title="This page does not exist"
         action={
           <Button component={Link} href="/">
-            Go to the start
+            Go to the start page
           </Button>
         }
       >
-        The address may be mistyped, or what was here is deleted, or it is not for your role.
+        The address may be wrong, the content may be deleted, or your role does not allow it.
       </EmptyState>
     </>
   );

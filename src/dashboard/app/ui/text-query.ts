@@ -1,15 +1,15 @@
 /** Maximum length in characters of a search text that the API accepts. */
-const MAX_TEXT = 200;
+const MAX_QUERY_CHARS = 200;
 
 /** Returns the `q` query parameter for a search text from the address. A text that the API would reject is left out. */
 export function textQuery(q: string | undefined): { readonly q?: string } {
-  return q === undefined || q.length > MAX_TEXT ? {} : { q };
+  return q === undefined || q.length > MAX_QUERY_CHARS ? {} : { q };
 }
 
 /** Maximum number of characters before the first match in an excerpt. */
-const BEFORE = 60;
+const CHARS_BEFORE_MATCH = 60;
 /** Character index up to which a match is visible without an excerpt. */
-const IN_VIEW = 120;
+const CHARS_IN_VIEW = 120;
 
 /** Returns whether the text contains the search text, ignoring case. */
 export function has(text: string, q: string): boolean {
@@ -26,8 +26,8 @@ export function hasWords(text: string, typed: string): boolean {
 /** Cuts off the beginning of a text if the first match of the search text would otherwise be out of view. */
 export function excerpt(text: string, q: string): string {
   const at = text.toLowerCase().indexOf(q.toLowerCase());
-  if (at <= IN_VIEW) return text;
-  const from = text.indexOf(" ", at - BEFORE) + 1;
+  if (at <= CHARS_IN_VIEW) return text;
+  const from = text.indexOf(" ", at - CHARS_BEFORE_MATCH) + 1;
   return `… ${text.slice(from > 0 && from <= at ? from : at)}`;
 }
 

@@ -1,7 +1,8 @@
 import { Button, Tooltip } from "@mantine/core";
 import { useLocalStorage } from "@mantine/hooks";
+import { useEffect, useLayoutEffect, useState } from "react";
 
-import { useNow } from "./countdown.ts";
+import { apiErrorOf } from "../api/client.ts";
 import { inWords } from "./format.ts";
 
 /** Time zone in which the pages show times. */
@@ -21,7 +22,7 @@ const inZones = (options: Intl.DateTimeFormatOptions) => ({
   utc: new Intl.DateTimeFormat(undefined, { ...options, timeZone: "UTC" }),
 });
 
-const EXACT = inZones({
+const EXACT_FORMATS = inZones({
   year: "numeric",
   month: "short",
   day: "numeric",
@@ -30,24 +31,26 @@ const EXACT = inZones({
   second: "2-digit",
   timeZoneName: "short",
 });
-const SHORT = inZones({
+const SHORT_FORMATS = inZones({
   month: "short",
   day: "numeric",
   hour: "2-digit",
   minute: "2-digit",
   second: "2-digit",
 });
-const CLOCK = inZones({ hour: "2-digit", minute: "2-digit" });
+const CLOCK_FORMATS = inZones({ hour: "2-digit", minute: "2-digit" });
 
 /** Formats a time with its date, without a year, for the rows of a list. */
-export const shortTime = (at: string, zone: Zone): string => SHORT[zone].format(new Date(at));
+export const shortTime = (at: string, zone: Zone): string =>
+  SHORT_FORMATS[zone].format(new Date(at));
 
 /** Formats the hours and minutes of a time. */
-export const clockTime = (at: string, zone: Zone): string => CLOCK[zone].format(new Date(at));
+export const clockTime = (at: string, zone: Zone): string =>
+  CLOCK_FORMATS[zone].format(new Date(at));
 
 /** Returns the abbreviation of a time zone, such as `UTC` or `GMT+2`. */
 function zoneName(zone: Zone): string {
-  const parts = EXACT[zone].formatToParts(new Date());
+  const parts = EXACT_FORMATS[zone].formatToParts(new Date());
   return parts.find(({ type }) => type === "timeZoneName")?.value ?? "";
 }
 
@@ -86,7 +89,10 @@ export function Time({ at, mayBeAhead = false }: TimeProps) {
   if (at === null) return <>–</>;
   const instant = new Date(at);
   return (
-    <Tooltip label={EXACT[zone].format(instant)} events={{ hover: true, focus: true, touch: true }}>
+    <Tooltip
+      label={EXACT_FORMATS[zone].format(instant)}
+      events={{ hover: true, focus: true, touch: true }}
+    >
       <time dateTime={at}>{inWords(instant.getTime(), now, mayBeAhead)}</time>
     </Tooltip>
   );
@@ -94,14 +100,18 @@ export function Time({ at, mayBeAhead = false }: TimeProps) {
 
 export function ExactTime({ at }: { readonly at: string | null }) {
   const [zone] = useZone();
-  return at === null ? <>–</> : <time dateTime={at}>{EXACT[zone].format(new Date(at))}</time>;
+  return at === null ? (
+    <>–</>
+  ) : (
+    <time dateTime={at}>{EXACT_FORMATS[zone].format(new Date(at))}</time>
+  );
 }
 
-const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+const DAY_FORMAT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 
 /** Shows a date with hours and minutes, for times long ago. */
 export function Day({ at }: { readonly at: string }) {
-  return <time dateTime={at}>{DAY.format(new Date(at))}</time>;
+  return <time dateTime={at}>{DAY_FORMAT.format(new Date(at))}</time>;
 }
 
 export function LastUsed({ at }: { readonly at: string | null }) {
@@ -126,4 +136,49 @@ function untilText(seconds: number): string {
   if (minutes === 0) return `${rest} s`;
   if (minutes < 60) return `${minutes} min ${rest} s`;
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+const COUNT_MS = 250;
+
+/** Returns the current time in ms, and renders the component again after each interval of `everyMs`. */
+export function useNow(everyMs: number): number {
+  const [now, setNow] = useState(() => Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), everyMs);
+    return () => clearInterval(timer);
+  }, [everyMs]);
+  return now;
+}
+
+/** Returns the whole seconds until a time in ms, and updates them. Returns 0 if there is no time or it has passed. */
+export function useCountdown(until: number | undefined): number {
+  const [left, setLeft] = useState(0);
+  // Uses a layout effect, which runs before the first paint, so that a running countdown never appears as finished.
+  useLayoutEffect(() => {
+    const look = () => setLeft(Math.max(0, Math.ceil(((until ?? 0) - Date.now()) / 1_000)));
+    look();
+    const timer = setInterval(() => {
+      look();
+      if (Date.now() >= (until ?? 0)) clearInterval(timer);
+    }, COUNT_MS);
+    return () => clearInterval(timer);
+  }, [until]);
+  return left;
+}
+
+/** Seconds to wait after a 429 response without a Retry-After header. */
+const UNKNOWN_WAIT_S = 5;
+
+/**
+ * Counts down the seconds until the server accepts another request after a 429 response. `waitAfter` must be
+ * called with the error of the response; `wait` is 0 when a request is possible.
+ */
+export function useWait() {
+  const [until, setUntil] = useState<number>();
+  const waitAfter = (error: unknown) => {
+    const answer = apiErrorOf(error);
+    const seconds = answer?.status === 429 ? (answer.retryAfterS ?? UNKNOWN_WAIT_S) : 0;
+    setUntil(Date.now() + seconds * 1_000);
+  };
+  return { wait: useCountdown(until), waitAfter };
 }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace ReviewRelay;
 
-/** The body of a delivery. Fields that the event does not have are null. */
+/** The body of a delivery. Fields that an event does not have are null. */
 final readonly class Event
 {
     /**
@@ -12,7 +12,7 @@ final readonly class Event
      * @param ?string $delivered_at the time of the attempt; null in a minimal body
      * @param ?array{type: string, id: ?int, name: string} $actor
      * @param ?array{id: int, external_review_id?: string, store_id?: int, review_site_id?: int,
-     *     source_platform?: string, rate?: int, reviewer?: ?string} $review a minimal body has `id` alone
+     *     source_platform?: string, rate?: int, reviewer?: ?string} $review a minimal body contains only `id`
      * @param ?array<string, mixed> $metadata depends on the event
      * @param ?array{id: int} $store
      * @param ?array{store_review_site_id: int, review_site_id?: int, name?: string, connection_status?: string,
@@ -39,7 +39,7 @@ final readonly class Event
     ) {
     }
 
-    /** Reads an event from JSON. It ignores fields that this version does not know. */
+    /** Reads an event from JSON. Fields that this version does not know are ignored. */
     public static function fromJson(string $json): self
     {
         $fields = json_decode($json, true, 64, JSON_THROW_ON_ERROR);

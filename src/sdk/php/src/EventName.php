@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace ReviewRelay;
 
-/** Values of an event. Ignore an event whose `name()` is null, because new ones may be added. */
+/** The names of events. Ignore an event whose `name()` is null, because new ones may be added. */
 enum EventName: string
 {
     case ReviewReceived = 'review_received';

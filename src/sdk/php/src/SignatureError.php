@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace ReviewRelay;
 
-/** A delivery without a valid signature, or one that is too old. Answer it with 401. */
+/** A delivery has no valid signature or is too old. Respond with status 401. */
 final class SignatureError extends \RuntimeException
 {
 }

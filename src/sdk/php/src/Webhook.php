@@ -9,13 +9,13 @@ final readonly class Webhook
 {
     private const STANDARD = 'whsec_';
 
-    /** The fewest bytes of a key as `whsec_…`, which are those of the shortest secret that a subscription can have. */
+    /** Minimum length in bytes of a key in the form `whsec_…`: the shortest secret that a subscription can have. */
     private const LEAST_BYTES = 8;
 
     /**
-     * @param list<string> $secrets the secrets that you hold, which are two during a rotation; they may have the form
-     *     `whsec_…` of Standard Webhooks
-     * @param int $tolerance how far the time of a delivery may be from the clock, in seconds
+     * @param list<string> $secrets the current secrets of the subscription; there are two during a rotation, and they
+     *     may have the form `whsec_…` of Standard Webhooks
+     * @param int $tolerance maximum difference in seconds between the time of a delivery and the clock
      */
     public function __construct(private array $secrets, private int $tolerance = 300)
     {
@@ -23,9 +23,9 @@ final readonly class Webhook
 
     /**
      * Returns the event of a delivery. The age of a minimal body is checked only if the subscription has
-     * `standard_webhooks`, because the body has no time.
+     * `standard_webhooks`, because the body contains no time.
      *
-     * @param string $body the raw body as it arrived (`php://input`)
+     * @param string $body the raw body as received (`php://input`)
      * @param array<string, string> $headers such as `getallheaders()`
      * @param ?int $now the current time in Unix seconds, for tests
      * @throws SignatureError
@@ -43,7 +43,8 @@ final readonly class Webhook
             self::requireMatch(explode(' ', $signatures), array_map($sign, $keys));
             $this->checkTime((int) $timestamp, $now);
         } else {
-            // A secret as whsec_… demands the headers above, which have the time: a replayed delivery may have lost them.
+            // A secret in the form whsec_ requires the headers above. A replayed delivery could omit them, because they
+            // contain the time.
             $sign = fn (string $key) => 'sha256=' . hash_hmac('sha256', $body, $key);
             $expected = array_map($sign, array_filter($this->secrets, $isPlain));
             $header = fn (string $name) => $given[$name] ?? '';
@@ -72,7 +73,7 @@ final readonly class Webhook
         throw new SignatureError('No signature fits a secret.');
     }
 
-    /** Returns the key of a secret. `whsec_…` is the base64 of the plain secret. */
+    /** Returns the key of a secret. After `whsec_` follows the base64 of the plain secret. */
     private static function keyOf(string $secret): string
     {
         if ($secret === '') {
@@ -83,7 +84,7 @@ final readonly class Webhook
         }
         $encoded = substr($secret, strlen(self::STANDARD));
         $key = (string) base64_decode($encoded, true);
-        // The decoder skips white space.
+        // The decoder ignores white space, so the key is encoded again and compared.
         if (base64_encode($key) !== $encoded || strlen($key) < self::LEAST_BYTES) {
             throw new \InvalidArgumentException('A secret is not whsec_ and the base64 of at least 8 bytes.');
         }

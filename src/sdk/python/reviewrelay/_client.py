@@ -15,14 +15,14 @@ from ._generated import Operations
 
 IDEMPOTENT = {"GET", "PUT", "DELETE"}
 PASSING = {429, 500, 502, 503, 504}
-"""Statuses of a request that may succeed later, besides 409 `request_unfinished`."""
+"""Statuses of failures that may be temporary, in addition to 409 `request_unfinished`."""
 
 
 class ReviewRelay(Operations):
     """A client of the API with a method for each operation.
 
-    It repeats a request that failed if that has no other effect than a single one: reads, deletes, and creations, which
-    it sends with an `Idempotency-Key`. After `outcome_unknown` it repeats creations only. Threads may share a client.
+    It repeats a failed request if the repetition has no further effect: reads, deletes, and creations, which it sends
+    with an `Idempotency-Key`. After `outcome_unknown` it repeats only creations. Threads may share a client.
     """
 
     def __init__(
@@ -34,11 +34,12 @@ class ReviewRelay(Operations):
         longest_wait: float = 60,
         timeout: float = 30,
     ) -> None:
-        """Makes a client of the server at an address such as `https://reviews.example`.
+        """Creates a client of the server at a URL such as `https://reviews.example`.
 
-        `token` is a bearer token, or a function that returns one, such as an `OAuthToken`. The client calls the function
-        before each request, and again after a 401 with the token that was refused. `longest_wait` is the longest
-        `Retry-After` for which the client waits, and `timeout` the time for a response, in seconds.
+        `token` is a bearer token, or a function that returns one, such as an `OAuthToken`. The client calls the
+        function before each request. After a 401 it calls the function again with the token that was rejected.
+        `retries` is the maximum number of times that a request is repeated. `longest_wait` is the maximum
+        `Retry-After` for which the client waits, and `timeout` the time limit for a response; both are in seconds.
         """
         self._server = server.rstrip("/")
         self._token = token
@@ -80,7 +81,7 @@ class ReviewRelay(Operations):
             if not is_repeatable or not _is_passing(error) or is_over:
                 raise error
             retry += 1
-            # The random part keeps clients that failed together from returning together.
+            # Because of the random part, clients that failed at the same time do not retry at the same time.
             time.sleep(wait * (1 + random.random() / 4))
 
     def _attempt(self, request: urllib.request.Request) -> Any:
@@ -89,7 +90,7 @@ class ReviewRelay(Operations):
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Raises on redirects, because a redirected request would carry the token to another server."""
+    """Raises an error for a redirect: the redirected request would send the token to another server."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
@@ -118,7 +119,7 @@ def _seconds(retry_after: str | None, default: float) -> float:
 
 
 def _is_passing(error: Exception) -> bool:
-    """Returns whether the request may succeed later. An error without a response counts as such."""
+    """Returns whether the failure may be temporary. An error without a response counts as temporary."""
     if not isinstance(error, ApiError):
         return True
     return error.status in PASSING or error.code == "request_unfinished"

@@ -24,6 +24,6 @@ def _object_of(body: bytes) -> dict[str, Any]:
     try:
         value = json.loads(body)
     except ValueError:
-        # A proxy answers with something else than JSON.
+        # The response is not JSON, for example because a proxy sent it.
         return {}
     return value if isinstance(value, dict) else {}

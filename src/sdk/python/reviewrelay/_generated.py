@@ -137,7 +137,7 @@ class ImpersonationInput(TypedDict):
 
 
 class ImpersonationActingAs(TypedDict):
-    """The account and its owner, as whom the token acts, and the impersonator."""
+    """The account, its owner, on whose behalf the token acts, and the impersonator."""
     user_id: int
     """Id of the user."""
     account_id: int
@@ -156,7 +156,7 @@ class Impersonation(TypedDict):
     user: User
     company: Company
     acting_as: ImpersonationActingAs
-    """The account and its owner, as whom the token acts, and the impersonator."""
+    """The account, its owner, on whose behalf the token acts, and the impersonator."""
 
 
 class OAuthClient(TypedDict):
@@ -175,7 +175,7 @@ class OAuthClient(TypedDict):
     first_party: bool
     """Whether the client belongs to the platform itself."""
     require_pkce: bool
-    """Whether the code flow needs PKCE; `true` by default, and always of a public client."""
+    """Whether the code flow requires PKCE; `true` by default, and always for a public client."""
     company_id: int | None
     """Id of the company."""
     created_at: str
@@ -207,7 +207,7 @@ class OAuthClientInput(TypedDict):
     first_party: NotRequired[bool]
     """Whether the client belongs to the platform itself."""
     require_pkce: NotRequired[bool]
-    """Whether the code flow needs PKCE; `true` by default, and always of a public client."""
+    """Whether the code flow requires PKCE; `true` by default, and always for a public client."""
 
 
 class OAuthClientWithSecret(OAuthClient):
@@ -225,18 +225,18 @@ class OAuthClientUpdate(TypedDict):
     first_party: NotRequired[bool]
     """Whether the client belongs to the platform itself."""
     require_pkce: NotRequired[bool]
-    """Whether the code flow needs PKCE; `true` by default, and always of a public client."""
+    """Whether the code flow requires PKCE; `true` by default, and always for a public client."""
 
 
 class SsoIdentity(TypedDict):
     id: int
     """The id."""
     connection_id: str
-    """The connection of the sign-in that linked it."""
+    """Id of the connection through which it was linked."""
     issuer: str
     """Issuer of the identity provider."""
     subject: str
-    """The `sub` by which the provider knows the user."""
+    """The `sub` of the user at the provider."""
     linked_at: str
     """Time of the first sign-in with it."""
 
@@ -276,7 +276,7 @@ class Account(TypedDict):
     logo_url: str | None
     """URL of the logo."""
     require_second_factor: bool
-    """Whether the company's own people need a second factor."""
+    """Whether the company's own users need a second factor."""
     created_at: str
     """Creation time."""
     external_id: str | None
@@ -480,12 +480,12 @@ class TeamTokenPage(Page):
 
 class SecuritySettings(TypedDict):
     require_second_factor: bool
-    """Whether the company's own people need a second factor."""
+    """Whether the company's own users need a second factor."""
 
 
 class SecurityChanges(TypedDict):
     require_second_factor: bool
-    """Whether the company's own people need a second factor."""
+    """Whether the company's own users need a second factor."""
 
 
 DeliveryKind: TypeAlias = "Literal['immediate', 'batch']"
@@ -506,9 +506,9 @@ class Subscription(TypedDict):
     payload_mode: Literal["full", "minimal"]
     """Full or minimal bodies."""
     suppress_native_notifications: bool
-    """Whether the platform omits its own mails."""
+    """Whether the platform sends no mails of its own."""
     ordering: Literal["subscription", "review"]
-    """Events that a retry holds back."""
+    """Events that wait for a retry of an earlier event."""
     standard_webhooks: bool
     """Whether deliveries also carry the headers of Standard Webhooks."""
     is_active: bool
@@ -522,7 +522,7 @@ class Subscription(TypedDict):
     disabled_note: str | None
     """The operator's reason; null unless `disabled_reason` is `operator`."""
     pending_test_event_id: str | None
-    """Id of the test event whose response decides an enable; null without one."""
+    """Id of the test event whose response decides whether the subscription is enabled; null without one."""
     last_batch_dispatched_at: str | None
     """Time of the last batch."""
     next_batch_at: str | None
@@ -573,7 +573,7 @@ class SubscriptionInput(TypedDict):
 
 class SubscriptionWithSecret(Subscription):
     secret: str
-    """The key of the signatures: the text itself, not the bytes that its digits stand for."""
+    """The key of the signatures. Use the text itself as the key; do not decode its digits."""
     standard_webhooks_secret: str | None
     """The same key in the form of Standard Webhooks: `whsec_` and base64. Null without `standard_webhooks`."""
 
@@ -590,7 +590,7 @@ class EventCatalogEvents(TypedDict):
     in_batch: bool
     """Whether batch subscriptions deliver it."""
     subscribable: bool
-    """Whether a filter may contain it."""
+    """Whether an event filter may contain it."""
     schema: dict[str, Any]
     """JSON Schema of the full body."""
     example: dict[str, Any]
@@ -637,7 +637,7 @@ class Attempt(TypedDict):
     attempt: int
     """Number of the attempt, 1 to 4, as in `X-SVC-Attempt`."""
     round: int
-    """Number of the round: 1, and one more with each redelivery."""
+    """Number of the round, from 1. Each redelivery starts another round."""
     sequence: int
     """Position in the order of the subscription."""
     started_at: str
@@ -651,15 +651,15 @@ class Attempt(TypedDict):
     error_code: str | None
     """Cause of the failure: http_status, timeout, dns, connect, tls, blocked_address, …"""
     tls_reason: str | None
-    """Why TLS failed: expired, wrong_name, chain_incomplete, …; null with another code."""
+    """Reason of a TLS failure: expired, wrong_name, chain_incomplete, …; null for other codes."""
     request_headers: dict[str, Any] | None
-    """Exact headers that were sent; null if they cannot be proved."""
+    """Exact headers that were sent; null if they cannot be reproduced."""
     request_body: str | None
-    """The exact text that was sent and signed; null if it cannot be proved or was erased."""
+    """The exact text that was sent and signed; null if it cannot be reproduced or was erased."""
     request_digest: str | None
     """The first 16 bytes of the SHA-256 of the body that was sent, in hex digits; null where the body itself is stored."""
     request_erased: bool
-    """The body named a person whose data were erased, so that it cannot be shown."""
+    """The body named a person whose data was erased, so it cannot be shown."""
     response_headers: dict[str, Any] | None
     """Headers of the response."""
     response_excerpt: str | None
@@ -669,9 +669,9 @@ class Attempt(TypedDict):
     next_attempt_at: str | None
     """Time of the next attempt."""
     possibly_repeated: bool
-    """A process that died may have made the same attempt."""
+    """A process that stopped unexpectedly may have sent the same attempt."""
     resent: bool
-    """Sent twice: a kept connection was closed before any byte of an answer."""
+    """Sent twice because a reused connection closed before the first byte of a response."""
 
 
 class AttemptPage(Page):
@@ -704,7 +704,7 @@ class AttemptSummary(TypedDict):
     attempt: int
     """Number of the attempt, 1 to 4, as in `X-SVC-Attempt`."""
     round: int
-    """Number of the round: 1, and one more with each redelivery."""
+    """Number of the round, from 1. Each redelivery starts another round."""
     sequence: int
     """Position in the order of the subscription."""
     started_at: str
@@ -718,13 +718,13 @@ class AttemptSummary(TypedDict):
     error_code: str | None
     """Cause of the failure: http_status, timeout, dns, connect, tls, blocked_address, …"""
     tls_reason: str | None
-    """Why TLS failed: expired, wrong_name, chain_incomplete, …; null with another code."""
+    """Reason of a TLS failure: expired, wrong_name, chain_incomplete, …; null for other codes."""
     next_attempt_at: str | None
     """Time of the next attempt."""
     possibly_repeated: bool
-    """A process that died may have made the same attempt."""
+    """A process that stopped unexpectedly may have sent the same attempt."""
     resent: bool
-    """Sent twice: a kept connection was closed before any byte of an answer."""
+    """Sent twice because a reused connection closed before the first byte of a response."""
 
 
 class EventMessage(TypedDict):
@@ -733,9 +733,9 @@ class EventMessage(TypedDict):
     event: str
     """Event value."""
     sequence: int
-    """Sequence of its last round."""
+    """Sequence number of its last round."""
     state: Literal["pending", "waiting", "held", "delivered", "failed", "skipped"]
-    """State of the event's last round."""
+    """State of the delivery's last round."""
     created_at: str
     """Creation time."""
     settled_at: str | None
@@ -785,7 +785,7 @@ class HealthQuarantined(TypedDict):
 
 
 class HealthFirstFailure(TypedDict):
-    """First of the present permanent failures in a row."""
+    """First of the current consecutive permanent failures."""
     event_id: str
     """Id of the event, as in `X-SVC-Delivery`."""
     at: str
@@ -795,7 +795,7 @@ class HealthFirstFailure(TypedDict):
     error_code: str | None
     """Error code; null without an error."""
     tls_reason: str | None
-    """Why TLS failed: expired, wrong_name, chain_incomplete, …; null with another code."""
+    """Reason of a TLS failure: expired, wrong_name, chain_incomplete, …; null for other codes."""
 
 
 class Health(TypedDict):
@@ -808,9 +808,9 @@ class Health(TypedDict):
     oldest_pending_age_s: int | None
     """Age of the first queued event in seconds."""
     blocked_by: str | None
-    """The event that waits for a retry and holds back those behind it."""
+    """The event that waits for a retry and blocks later events."""
     blocked_since: str | None
-    """Time since which that event has blocked the queue."""
+    """Time at which that event began to block the queue."""
     blocked_attempts: int
     """Failed attempts of that event in this round; 0 without one."""
     last_success_at: str | None
@@ -823,11 +823,11 @@ class Health(TypedDict):
     expired_24h: int
     """Events dropped because they were held for longer than the retention time."""
     quarantined: list[HealthQuarantined]
-    """Lanes that stand still for a reason of this service."""
+    """Lanes that are quarantined because of a problem in this service."""
     outage_since: str | None
-    """Since when the service itself cannot reach receivers. Attempts wait, and none counts as a failure. Null normally."""
+    """Start of an outage in which the service cannot reach receivers; null without one. Attempts wait and do not count as failures."""
     first_failure: HealthFirstFailure | None
-    """First of the present permanent failures in a row."""
+    """First of the current consecutive permanent failures."""
 
 
 class IncidentLastAnswer(TypedDict):
@@ -841,7 +841,7 @@ class IncidentLastAnswer(TypedDict):
     error_code: str | None
     """Error code; null without an error."""
     tls_reason: str | None
-    """Why TLS failed: expired, wrong_name, chain_incomplete, …; null with another code."""
+    """Reason of a TLS failure: expired, wrong_name, chain_incomplete, …; null for other codes."""
     response_excerpt: str | None
     """Beginning of the response body."""
 
@@ -852,7 +852,7 @@ class IncidentCauses(TypedDict):
     error_code: str | None
     """Error code; null without an error."""
     tls_reason: str | None
-    """Why TLS failed: expired, wrong_name, chain_incomplete, …; null with another code."""
+    """Reason of a TLS failure: expired, wrong_name, chain_incomplete, …; null for other codes."""
     attempts: int
     """The attempts, oldest first; in statistics, their number."""
     first_at: str
@@ -891,9 +891,9 @@ class IncidentHistoryIncidents(TypedDict):
     ended_at: str
     """Time of the end."""
     ended_by: Literal["recovered", "enabled"]
-    """`enabled` if no 2xx followed the enable that ended it."""
+    """How the incident ended: `enabled` if the subscription was enabled and no 2xx followed."""
     disabled_at: str | None
-    """Time at which it disabled the subscription; null if it did not."""
+    """Time at which the subscription was disabled; null if it was not."""
     failed_attempts: int
     """Failed attempts, of which 1,000 of each outcome are counted."""
     status_code: int | None
@@ -901,7 +901,7 @@ class IncidentHistoryIncidents(TypedDict):
     error_code: str | None
     """Error code; null without an error."""
     tls_reason: str | None
-    """Why TLS failed: expired, wrong_name, chain_incomplete, …; null with another code."""
+    """Reason of a TLS failure: expired, wrong_name, chain_incomplete, …; null for other codes."""
 
 
 class IncidentHistory(TypedDict):
@@ -936,12 +936,12 @@ class Stats(TypedDict):
 
 class SecretRotation(TypedDict):
     grace_period_hours: NotRequired[int]
-    """Hours in which deliveries also have `X-SVC-Signature-Previous`, made with the old secret."""
+    """Hours in which deliveries also have `X-SVC-Signature-Previous`, which is computed with the old secret."""
 
 
 class Secret(TypedDict):
     secret: str
-    """The key of the signatures: the text itself, not the bytes that its digits stand for."""
+    """The key of the signatures. Use the text itself as the key; do not decode its digits."""
     secret_fingerprint: str
     """The first 8 bytes of the secret's SHA-256."""
 
@@ -963,7 +963,7 @@ class Enabling(TypedDict):
     held: NotRequired[Literal["deliver", "skip"]]
     """Whether events that were recorded while it was disabled are delivered or skipped."""
     test: NotRequired[bool]
-    """Sends a test event first. The subscription stays disabled until the response is a 2xx, and after any other."""
+    """Sends a test event first. The subscription is enabled only if the response is a 2xx."""
 
 
 class EnabledSubscription(Subscription):
@@ -987,7 +987,7 @@ class Recovery(TypedDict):
     until: NotRequired[str]
     """End of the range, exclusive."""
     dry_run: NotRequired[bool]
-    """Whether to count the events only, and to queue none."""
+    """Whether to only count the events and queue none."""
 
 
 class RecoveredEvents(TypedDict):
@@ -997,13 +997,13 @@ class RecoveredEvents(TypedDict):
 
 class AlertSettings(TypedDict):
     recipients: list[str] | None
-    """Recipients of mails; null for the partner's owners. Each address confirms by a mailed link."""
+    """Recipients of mails; null for the partner's owners. Each address must be confirmed with a mailed link."""
     kinds: list[Literal["head_retrying", "oldest_waiting", "failures_5", "failures_10", "failures_18", "disabled", "recovered"]]
     """Kinds of alerts to send, by mail and by POST; `disabled` is always sent."""
     oldest_waiting_minutes: int
     """Minutes that an event may wait before `oldest_waiting` is raised."""
     digest_minutes: int
-    """Minimum minutes between two mails; a disabling is mailed at once."""
+    """Minimum minutes between two mails. Mails about a disabled subscription are sent immediately."""
     webhook_url: str | None
     """URL that receives alerts."""
     unconfirmed_recipients: list[str]
@@ -1016,13 +1016,13 @@ class AlertSettings(TypedDict):
 
 class AlertSettingsUpdate(TypedDict):
     recipients: NotRequired[list[str] | None]
-    """Recipients of mails; null for the partner's owners. Each address confirms by a mailed link."""
+    """Recipients of mails; null for the partner's owners. Each address must be confirmed with a mailed link."""
     kinds: NotRequired[list[Literal["head_retrying", "oldest_waiting", "failures_5", "failures_10", "failures_18", "disabled", "recovered"]]]
     """Kinds of alerts to send, by mail and by POST; `disabled` is always sent."""
     oldest_waiting_minutes: NotRequired[int]
     """Minutes that an event may wait before `oldest_waiting` is raised."""
     digest_minutes: NotRequired[int]
-    """Minimum minutes between two mails; a disabling is mailed at once."""
+    """Minimum minutes between two mails. Mails about a disabled subscription are sent immediately."""
     webhook_url: NotRequired[str | None]
     """URL that receives alerts."""
 
@@ -1039,7 +1039,7 @@ class RecipientCode(TypedDict):
 
 class ConfirmedRecipient(TypedDict):
     email: str
-    """The address that gets the alerts from now on."""
+    """The address that now receives the alerts."""
 
 
 class PortalLinkInput(TypedDict):
@@ -1048,7 +1048,7 @@ class PortalLinkInput(TypedDict):
     access: NotRequired[Literal["read", "write"]]
     """Access; `read` by default."""
     theme: NotRequired[Literal["light", "dark"]]
-    """Colour scheme; that of the browser by default."""
+    """Colour scheme; the browser's by default."""
     ttl_s: NotRequired[int]
     """Seconds in which the link works; 300 by default."""
 
@@ -1092,7 +1092,7 @@ class Review(TypedDict):
     external_review_id: str
     """Id of the review at its site."""
     external_id: str | None
-    """The platform's own id; null for none."""
+    """The platform's own id; null without one."""
     store_id: int
     """Id of the store."""
     store_review_site_id: int
@@ -1297,7 +1297,7 @@ class HistoryRow(TypedDict):
     metadata: dict[str, Any]
     """Data specific to the event."""
     is_imported: bool
-    """Whether an import made it; no webhook was sent."""
+    """Whether an import created it; no webhook was sent."""
     occurred_at: str
     """Time of occurrence."""
     recorded_at: str
@@ -1600,11 +1600,11 @@ class Operations(Requests):
     """One method for each operation that partners and accounts use."""
 
     def sign_in(self, body: Login) -> SignedIn:
-        """Sign in with email and password. Returns a token for one day. Five wrong passwords lock the email for a while."""
+        """Sign in with email and password. Returns a token for one day. Five wrong passwords temporarily lock the email."""
         return self._send("POST", "/api/v1/login", body=body)
 
     def verify_token(self) -> VerifiedToken:
-        """Show whom the token speaks for. Shows current data, not that of the time of issue."""
+        """Show the user and company of the token. Returns current data, not the data at the time of issue."""
         return self._send("GET", "/api/v1/verify-token")
 
     def impersonate_account_owner(self, body: ImpersonationInput, *, idempotency_key: str | None = None) -> Impersonation:
@@ -1620,7 +1620,7 @@ class Operations(Requests):
         return self._send("POST", "/api/v1/partner/oauth-clients", body=body, key=idempotency_key or new_key())
 
     def get_oauth_client_of_partner(self, id: str | int) -> OAuthClient:
-        """Get an OAuth client of the partner. Never with its secret."""
+        """Get an OAuth client of the partner. The secret is not returned."""
         return self._send("GET", f"/api/v1/partner/oauth-clients/{segment(id)}")
 
     def update_oauth_client_of_partner(self, id: str | int, body: OAuthClientUpdate) -> OAuthClient:
@@ -1628,43 +1628,43 @@ class Operations(Requests):
         return self._send("POST", f"/api/v1/partner/oauth-clients/{segment(id)}", body=body)
 
     def delete_oauth_client_of_partner(self, id: str | int) -> None:
-        """Delete an OAuth client of the partner. Its tokens stop working at once."""
+        """Delete an OAuth client of the partner. Its tokens stop working immediately."""
         return self._send("DELETE", f"/api/v1/partner/oauth-clients/{segment(id)}")
 
     def rotate_secret_of_oauth_client_of_partner(self, id: str | int) -> OAuthClientWithSecret:
-        """Rotate the secret of an OAuth client of the partner. The old secret stops working at once."""
+        """Rotate the secret of an OAuth client of the partner. The old secret stops working immediately."""
         return self._send("POST", f"/api/v1/partner/oauth-clients/{segment(id)}/secret")
 
     def list_teammate_identities(self, id: str | int, *, limit: int | None = None, cursor: str | None = None) -> Pages[SsoIdentity]:
-        """List the identities of a partner's user at identity providers, newest first. Each signs the user in by single sign-on."""
+        """List the identities of a partner's user at identity providers, newest first. The user signs in with each of them by single sign-on."""
         return self._pages(f"/api/v1/partner/users/{segment(id)}/identities", query={"limit": limit, "cursor": cursor})
 
     def unlink_teammate_identity(self, id: str | int, identity_id: str | int) -> None:
-        """Unlink a partner's user from an identity. Ends the user's sessions from single sign-on. The next sign-in with a verified address links anew."""
+        """Unlink a partner's user from an identity. Ends the user's sessions from single sign-on. The next sign-in with a verified address links an identity again."""
         return self._send("DELETE", f"/api/v1/partner/users/{segment(id)}/identities/{segment(identity_id)}")
 
     def list_team(self, *, limit: int | None = None, cursor: str | None = None, is_active: Literal["true", "false"] | None = None) -> Pages[AdminUser]:
-        """List the partner's own people, newest first. Excludes the users of its accounts."""
+        """List the partner's own users, newest first. Excludes the users of its accounts."""
         return self._pages("/api/v1/partner/users", query={"limit": limit, "cursor": cursor, "is_active": is_active})
 
     def invite_teammate(self, body: TeammateInput, *, idempotency_key: str | None = None) -> AdminUser:
-        """Invite somebody to the partner. The mail leads to a password form or to single sign-on."""
+        """Invite a user to the partner. The mail has a link to a password form or to single sign-on."""
         return self._send("POST", "/api/v1/partner/users", body=body, key=idempotency_key or new_key())
 
     def set_team_role(self, id: str | int, body: TeamRole) -> AdminUser:
-        """Make somebody an owner or an admin of the partner. Takes effect with the next request."""
+        """Change the role of a user of the partner. The new role applies from the next request on."""
         return self._send("POST", f"/api/v1/partner/users/{segment(id)}/role", body=body)
 
     def invite_teammate_again(self, id: str | int) -> AdminUser:
-        """Mail another invitation. An earlier link stops working."""
+        """Send another invitation. Earlier links stop working."""
         return self._send("POST", f"/api/v1/partner/users/{segment(id)}/invite")
 
     def deactivate_teammate(self, id: str | int) -> AdminUser:
-        """Deactivate one of the partner's people. Revokes every token at once."""
+        """Deactivate a user of the partner. Revokes all tokens of the user immediately."""
         return self._send("POST", f"/api/v1/partner/users/{segment(id)}/deactivate")
 
     def activate_teammate(self, id: str | int) -> AdminUser:
-        """Activate one of the partner's people again. Earlier tokens stay revoked."""
+        """Activate a user of the partner again. Earlier tokens stay revoked."""
         return self._send("POST", f"/api/v1/partner/users/{segment(id)}/activate")
 
     def list_own_accounts(self, *, limit: int | None = None, cursor: str | None = None, name: DisplayName | None = None, is_active: Literal["true", "false"] | None = None, updated_since: str | None = None) -> Pages[Account]:
@@ -1676,31 +1676,31 @@ class Operations(Requests):
         return self._pages("/api/v1/partner/stores", query={"limit": limit, "cursor": cursor, "account_id": account_id, "updated_since": updated_since})
 
     def list_own_audit_log(self, *, limit: int | None = None, cursor: str | None = None, action: str | None = None, category: Literal["sign_in", "tokens", "webhooks", "users", "platform"] | None = None, q: str | None = None, actor_id: int | None = None, company_id: int | None = None, since: str | None = None, until: str | None = None) -> Pages[AuditEntry]:
-        """List the audit log of the partner and its accounts, newest first. `company_id` restricts it to one company; a foreign company finds nothing."""
+        """List the audit log of the partner and its accounts, newest first. `company_id` restricts the list to one company. For a company outside of the partner the list is empty."""
         return self._pages("/api/v1/partner/audit-log", query={"limit": limit, "cursor": cursor, "action": action, "category": category, "q": q, "actor_id": actor_id, "company_id": company_id, "since": since, "until": until})
 
     def list_team_sessions(self, *, limit: int | None = None, cursor: str | None = None) -> Pages[TeamSession]:
-        """List the live sign-ins of the partner's people, newest first. Sign-ins that still have a live token."""
+        """List the active sign-ins of the partner's users, newest first. Sign-ins that have a valid token."""
         return self._pages("/api/v1/partner/sessions", query={"limit": limit, "cursor": cursor})
 
     def end_team_session(self, id: str | int) -> None:
-        """End a sign-in of the partner's people. Its tokens, and everything made with them, stop working at once."""
+        """End a sign-in of a user of the partner. Its tokens, and all tokens created with them, stop working immediately."""
         return self._send("DELETE", f"/api/v1/partner/sessions/{segment(id)}")
 
     def list_team_tokens(self, *, limit: int | None = None, cursor: str | None = None) -> Pages[TeamToken]:
-        """List the tokens of the partner's people, newest first. Tokens outside a sign-in, with their recent uses."""
+        """List the tokens of the partner's users, newest first. Lists tokens that do not belong to a sign-in, with their recent uses."""
         return self._pages("/api/v1/partner/tokens", query={"limit": limit, "cursor": cursor})
 
     def end_team_token(self, id: str | int) -> None:
-        """End a token of the partner's people. Owners may end all, admins their own. Everything made with the token ends too."""
+        """Revoke a token of a user of the partner. Owners may revoke all tokens, admins their own. Tokens created with the token are revoked, too."""
         return self._send("DELETE", f"/api/v1/partner/tokens/{segment(id)}")
 
     def get_own_security(self) -> SecuritySettings:
-        """Show what the partner requires of its people. For its Owners."""
+        """Show the security settings of the partner. Only for its owners."""
         return self._send("GET", "/api/v1/partner/security")
 
     def update_own_security(self, body: SecurityChanges) -> SecuritySettings:
-        """Require a second factor of the people of the partner. Sessions that are open stay open, and are not fresh."""
+        """Require a second factor for the users of the partner. Current sessions stay active, but are not fresh."""
         return self._send("PATCH", "/api/v1/partner/security", body=body)
 
     def list_subscriptions(self, *, limit: int | None = None, cursor: str | None = None) -> Pages[Subscription]:
@@ -1712,19 +1712,19 @@ class Operations(Requests):
         return self._send("POST", "/api/v1/partner/webhooks", body=body, key=idempotency_key or new_key())
 
     def list_events(self) -> EventCatalog:
-        """List event values and batch intervals. Each event with the JSON Schema of its full body, and an example."""
+        """List event values and batch intervals. Each event has the JSON Schema of its full body and an example."""
         return self._send("GET", "/api/v1/partner/webhooks/events")
 
     def get_subscription(self, id: str | int) -> Subscription:
-        """Get a subscription. Never with its secret."""
+        """Get a subscription. The secret is not returned."""
         return self._send("GET", f"/api/v1/partner/webhooks/{segment(id)}")
 
     def delete_subscription(self, id: str | int) -> None:
-        """Delete a subscription. Queued events are never sent. The slot is free at once."""
+        """Delete a subscription. Queued events are not sent. You can create another subscription of this kind immediately."""
         return self._send("DELETE", f"/api/v1/partner/webhooks/{segment(id)}")
 
     def update_subscription(self, id: str | int, body: SubscriptionUpdate) -> Subscription:
-        """Update a subscription. Send only the fields to change. `delivery_kind` may be sent unchanged. A URL, an ordering and `standard_webhooks` hold from the next attempt on; filter and payload mode for events recorded from now on. Another URL asks for a fresh session."""
+        """Update a subscription. Send only the fields to change. `delivery_kind` may be sent unchanged. URL, ordering and `standard_webhooks` apply from the next attempt on; filter and payload mode apply to events recorded from now on. Changing the URL requires a fresh session."""
         return self._send("POST", f"/api/v1/partner/webhooks/{segment(id)}", body=body)
 
     def list_attempts(self, id: str | int, *, limit: int | None = None, cursor: str | None = None, event: EventValue | None = None, event_id: str | None = None, outcome: Literal["delivered", "retry", "failed", "interrupted"] | None = None, since: str | None = None, until: str | None = None) -> Pages[Attempt]:
@@ -1732,31 +1732,31 @@ class Operations(Requests):
         return self._pages(f"/api/v1/partner/webhooks/{segment(id)}/deliveries", query={"limit": limit, "cursor": cursor, "event": event, "event_id": event_id, "outcome": outcome, "since": since, "until": until})
 
     def get_delivery(self, id: str | int, event_id: str | int) -> Delivery:
-        """Get one delivery with its attempts. Exact body and headers of each attempt, and the beginning of the response."""
+        """Get one delivery with its attempts. Shows the exact body and headers of each attempt and the beginning of the response."""
         return self._send("GET", f"/api/v1/partner/webhooks/{segment(id)}/deliveries/{segment(event_id)}")
 
     def list_messages(self, id: str | int, *, limit: int | None = None, cursor: str | None = None, review_id: int | None = None, external_review_id: str | None = None, event: Literal["review_received", "review_updated", "review_removed", "profanity_detected", "review_flagged", "flag_status_changed", "review_assigned", "note_added", "response_submitted", "response_updated", "response_deleted", "homeowner_notified_of_response", "response_post_succeeded", "response_post_failed", "review_pull_connected", "review_pull_disconnected", "response_post_connected", "response_post_disconnected", "webhook.test"] | None = None, event_id: str | None = None, state: Literal["pending", "waiting", "held", "delivered", "failed", "skipped"] | None = None, outcome: Literal["delivered", "retry", "failed", "interrupted", "not_delivered"] | None = None, status: str | None = None, q: str | None = None, since: str | None = None, until: str | None = None) -> Pages[EventMessage]:
-        """List events with their attempts. One row per event, the newest attempt that fits first. A page may have fewer rows than its limit and still a `next_cursor`, because one call reads a limited number of attempts. `q` finds text of the error code, or of the beginning of the answer."""
+        """List deliveries with their attempts. One row per event, ordered by the newest matching attempt, newest first. A page may have fewer rows than its limit and still a `next_cursor`, because one call reads a limited number of attempts. `q` searches the error code and the beginning of the response."""
         return self._pages(f"/api/v1/partner/webhooks/{segment(id)}/messages", query={"limit": limit, "cursor": cursor, "review_id": review_id, "external_review_id": external_review_id, "event": event, "event_id": event_id, "state": state, "outcome": outcome, "status": status, "q": q, "since": since, "until": until})
 
     def get_health(self, id: str | int) -> Health:
-        """Show how deliveries are doing. Present figures, and figures of the last 24 hours."""
+        """Show the health of a subscription. Shows current figures and figures of the last 24 hours."""
         return self._send("GET", f"/api/v1/partner/webhooks/{segment(id)}/health")
 
     def get_incident(self, id: str | int) -> Incident:
-        """Show the present incident: its beginning, causes and alerts. Without an incident `since` is null."""
+        """Show the current incident: its start, causes and alerts. `since` is null without an incident."""
         return self._send("GET", f"/api/v1/partner/webhooks/{segment(id)}/incident")
 
     def list_incidents(self, id: str | int) -> IncidentHistory:
-        """List past incidents. The newest 50 incidents of the retention time, without the present one."""
+        """List past incidents. The newest 50 incidents within the retention time, without the current one."""
         return self._send("GET", f"/api/v1/partner/webhooks/{segment(id)}/incidents")
 
     def get_stats(self, id: str | int, *, since: str | None = None, until: str | None = None, step: int | None = None, by: Literal["event"] | None = None) -> Stats:
-        """Show deliveries over time. One point per step, the range extended to whole steps; a day in hours by default."""
+        """Show statistics of deliveries over time. Returns one point per step and extends the range to whole steps. Default: the last day in steps of an hour."""
         return self._send("GET", f"/api/v1/partner/webhooks/{segment(id)}/stats", query={"since": since, "until": until, "step": step, "by": by})
 
     def rotate_secret(self, id: str | int, body: SecretRotation | None = None) -> SubscriptionWithSecret:
-        """Rotate the signing secret. Every attempt from now on is signed with the new secret. A session of an operator's portal link is refused. With a grace period deliveries also carry `X-SVC-Signature-Previous`, made with the secret until now."""
+        """Rotate the signing secret. All following attempts are signed with the new secret. Sessions of an operator's portal link are rejected. During a grace period, deliveries also carry `X-SVC-Signature-Previous`, which is computed with the previous secret."""
         return self._send("POST", f"/api/v1/partner/webhooks/{segment(id)}/rotate-secret", body=body or {})
 
     def end_previous_secret(self, id: str | int) -> None:
@@ -1764,15 +1764,15 @@ class Operations(Requests):
         return self._send("DELETE", f"/api/v1/partner/webhooks/{segment(id)}/previous-secret")
 
     def show_secret(self, id: str | int) -> SubscriptionSecret:
-        """Show the current secret. Each request is audited. A session of an operator's portal link is refused."""
+        """Show the current secret. Each request is recorded in the audit log. Sessions of an operator's portal link are rejected."""
         return self._send("POST", f"/api/v1/partner/webhooks/{segment(id)}/secret")
 
     def send_test(self, id: str | int, body: Test | None = None) -> QueuedEvent:
-        """Send a test event. Queues `event` with sample values, or a `webhook.test` if it is absent: signed, retried and recorded like any, in a lane of its own, and marked by `X-SVC-Test: 1`."""
+        """Send a test event. Queues `event` with sample values, or a `webhook.test` if `event` is absent. The test is signed, retried and recorded like other events, is sent independently of them, and has the header `X-SVC-Test: 1`."""
         return self._send("POST", f"/api/v1/partner/webhooks/{segment(id)}/test", body=body or {})
 
     def enable_subscription(self, id: str | int, body: Enabling | None = None) -> EnabledSubscription:
-        """Enable a disabled subscription. Sets the counter of failures to 0. Events that were held are delivered in order, or skipped if `held` says so. With `test` the answer to a test event decides: a 2xx enables the subscription, anything else leaves it disabled."""
+        """Enable a disabled subscription. Resets the count of failures to 0. Held events are delivered in order, or skipped, as `held` says. With `test`, a test event is sent first: a 2xx response enables the subscription, any other result leaves it disabled."""
         return self._send("POST", f"/api/v1/partner/webhooks/{segment(id)}/enable", body=body or {})
 
     def disable_subscription(self, id: str | int) -> Subscription:
@@ -1780,15 +1780,15 @@ class Operations(Requests):
         return self._send("POST", f"/api/v1/partner/webhooks/{segment(id)}/disable")
 
     def redeliver(self, id: str | int, event_id: str | int) -> QueuedEvent:
-        """Deliver an event again. Queues it behind everything else, under the same `X-SVC-Delivery`, as a new round of up to four attempts."""
+        """Deliver an event again. Adds the event to the end of the queue, with the same `X-SVC-Delivery`, as a new round of up to four attempts."""
         return self._send("POST", f"/api/v1/partner/webhooks/{segment(id)}/deliveries/{segment(event_id)}/redeliver")
 
     def redeliver_events(self, id: str | int, body: Redelivery) -> RedeliveredEvents:
-        """Deliver several events again. In the order of `event_ids`, each as a new round. Events that are unknown or queued already are left out."""
+        """Deliver several events again. In the order of `event_ids`, each as a new round. Events that are unknown or already queued are ignored."""
         return self._send("POST", f"/api/v1/partner/webhooks/{segment(id)}/redeliver", body=body)
 
     def recover(self, id: str | int, body: Recovery) -> RecoveredEvents:
-        """Queue the undelivered events of a window again. Every matching event that was recorded from `since` to `until` (now), was not delivered and is not queued, in order; at most 10,000 a call: call again until it answers 0. With `dry_run` it answers 200 with the number that it would queue."""
+        """Queue the undelivered events of a period again. Queues all events that were recorded from `since` to `until` (default: now) and are neither delivered nor queued, in order. A call queues at most 10,000 events; repeat it until it returns 0. With `dry_run` it returns 200 and the number of events that it would queue."""
         return self._send("POST", f"/api/v1/partner/webhooks/{segment(id)}/recover", body=body)
 
     def get_alerts(self) -> AlertSettings:
@@ -1796,23 +1796,23 @@ class Operations(Requests):
         return self._send("GET", "/api/v1/partner/alerts")
 
     def update_alerts(self, body: AlertSettingsUpdate) -> AlertSettingsWithSecret:
-        """Change the alert settings. Send only the fields to change. The first `webhook_url` makes a secret. Another `webhook_url` or other `recipients` ask for a fresh session."""
+        """Change the alert settings. Send only the fields to change. The first `webhook_url` creates a secret. Changing `webhook_url` or `recipients` requires a fresh session."""
         return self._send("PATCH", "/api/v1/partner/alerts", body=body)
 
     def rotate_alert_secret(self) -> AlertSettingsWithSecret:
-        """Rotate the secret of alerts. Takes effect at once, without a grace period."""
+        """Rotate the secret of alerts. Takes effect immediately, without a grace period."""
         return self._send("POST", "/api/v1/partner/alerts/rotate-secret")
 
     def show_alert_secret(self) -> Secret:
-        """Show the secret of alerts. Each request is audited."""
+        """Show the secret of alerts. Each request is recorded in the audit log."""
         return self._send("POST", "/api/v1/partner/alerts/secret")
 
     def confirm_alert_recipient(self, body: RecipientCode) -> ConfirmedRecipient:
-        """Confirm a recipient of alerts. Takes the code of the mailed link, for seven days."""
+        """Confirm a recipient of alerts. Requires the code of the mailed link, which is valid for seven days."""
         return self._send("POST", "/api/v1/alert-recipients/confirm", body=body)
 
     def create_portal_link(self, body: PortalLinkInput, *, idempotency_key: str | None = None) -> PortalLink:
-        """Make a link to pages of the dashboard. The link works in a window or in a frame."""
+        """Create a portal link. The link opens webhook pages in a window or in a frame."""
         return self._send("POST", "/api/v1/partner/portal-links", body=body, key=idempotency_key or new_key())
 
     def get_embedding(self) -> Embedding:
@@ -1820,7 +1820,7 @@ class Operations(Requests):
         return self._send("GET", "/api/v1/partner/embedding")
 
     def update_embedding(self, body: Embedding) -> Embedding:
-        """Set the origins that may frame the portal. Origins are https, or http on localhost. A change of them asks for a fresh session."""
+        """Set the origins that may frame the portal. Origins are https, or http on localhost. Changing them requires a fresh session."""
         return self._send("PATCH", "/api/v1/partner/embedding", body=body)
 
     def respond(self, id: str | int, body: ResponseInput) -> Review:
@@ -1856,21 +1856,21 @@ class Operations(Requests):
         return self._send("GET", f"/api/v1/account/reviews/{segment(id)}")
 
     def list_review_sites(self, *, limit: int | None = None, cursor: str | None = None) -> Pages[StoreReviewSite]:
-        """List the stores' review sites and the state of their connections. Covers the stores of the user."""
+        """List the stores' review sites and the state of their connections. Lists only the stores of the user."""
         return self._pages("/api/v1/account/review-sites", query={"limit": limit, "cursor": cursor})
 
     def list_colleagues(self, *, limit: int | None = None, cursor: str | None = None, store_id: int | None = None) -> Pages[Colleague]:
-        """List the account's active users. Users to whom a review can be assigned."""
+        """List the account's active users. Reviews can be assigned to these users."""
         return self._pages("/api/v1/account/users", query={"limit": limit, "cursor": cursor, "store_id": store_id})
 
     def list_partner_reviews(self, *, limit: int | None = None, cursor: str | None = None, updated_since: str | None = None) -> Pages[PartnerReview]:
-        """List the reviews of all accounts. In the order of `updated_at`, so that a review which changes during the listing comes again later."""
+        """List the reviews of all accounts. In the order of `updated_at`. A review that changes during the listing appears again later."""
         return self._pages("/api/v1/partner/reviews", query={"limit": limit, "cursor": cursor, "updated_since": updated_since})
 
     def get_partner_review(self, id: str | int) -> PartnerReviewWithHistory:
-        """Get a review of one of the accounts, with its history. This is the review whose id a webhook names. The history is oldest first."""
+        """Get a review of one of the accounts, with its history. `id` is the review id in webhooks. The history is oldest first."""
         return self._send("GET", f"/api/v1/partner/reviews/{segment(id)}")
 
     def list_partner_history(self, *, limit: int | None = None, cursor: str | None = None, after: int | None = None, since: str | None = None) -> Pages[HistoryRow]:
-        """List the history of all accounts, oldest first. In the order of `id`. A row never appears before one that was listed, so a caller that keeps the last `id` and later continues `after` it misses no event."""
+        """List the history of all accounts, oldest first. In the order of `id`. New rows always come after the rows that were already listed. Store the last `id` and continue with `after` to get every event."""
         return self._pages("/api/v1/partner/review-history", query={"limit": limit, "cursor": cursor, "after": after, "since": since})

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from ._errors import ApiError
 
 MARGIN_S = 60
-"""The time before its expiry at which an access token is refreshed."""
+"""Time in seconds before its expiry at which an access token is refreshed."""
 
 
 class OAuthTokens(TypedDict):
@@ -24,11 +24,11 @@ class OAuthTokens(TypedDict):
 
 
 class OAuthToken:
-    """The `token` of a client, made from a refresh token.
+    """The `token` function of a client, created from a refresh token.
 
-    It refreshes the access token before it expires and after a 401. A refresh token is good once, so `store` must save the
-    new one; the client waits for it before it uses the access token. Threads share a refresh, but only one process may
-    refresh at a time.
+    It refreshes the access token before it expires and after a 401. A refresh token is valid once, so `store` must save
+    the new one; the client waits for `store` before it uses the access token. Threads share one refresh. Only one
+    process may refresh at a time.
     """
 
     def __init__(

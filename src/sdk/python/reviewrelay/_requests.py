@@ -10,13 +10,13 @@ T = TypeVar("T")
 
 
 class Pages(Generic[T]):
-    """A list, which is read page by page. Iterating over it yields the rows of all pages."""
+    """A list that is read page by page. Iterating over it yields the rows of all pages."""
 
     def __init__(self, read: Callable[[str | None], dict[str, Any]]) -> None:
         self._read = read
 
     def page(self, cursor: str | None = None) -> tuple[list[T], str | None]:
-        """Reads one page: the first, or the one of a cursor. Returns its rows and the next cursor."""
+        """Reads one page: the first page, or the page of a cursor. Returns its rows and the next cursor."""
         page = self._read(cursor)
         return page["data"], page["next_cursor"]
 
@@ -52,7 +52,7 @@ class Requests(ABC):
 
 
 def segment(value: str | int) -> str:
-    """Returns a value as a segment of a path."""
+    """Returns a value, encoded as a segment of a path."""
     return quote(str(value), safe="")
 
 

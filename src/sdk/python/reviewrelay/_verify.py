@@ -19,7 +19,7 @@ class Headers(Protocol):
 
 
 class SignatureError(Exception):
-    """A delivery without a valid signature, or one that is too old. Answer it with 401."""
+    """A delivery has no valid signature or is too old. Respond with status 401."""
 
 
 def verify(
@@ -30,11 +30,11 @@ def verify(
     tolerance: float = 300,
     now: float | None = None,
 ) -> Event:
-    """Verifies a delivery in full and returns its event.
+    """Verifies a delivery with a full body and returns its event.
 
-    `body` is the raw body as it arrived; `secrets` are the secrets of the subscription that you hold, which are two during
-    a rotation. Raises a `SignatureError` if no secret fits, or if the delivery is more than `tolerance` seconds from `now`,
-    by default the current time.
+    `body` is the raw body as received. `secrets` are the current secrets of the subscription; there are two during a
+    rotation. Raises a `SignatureError` if no secret matches, or if the time of the delivery differs from `now` by more
+    than `tolerance` seconds. `now` is the current time by default.
     """
     event: Event = _verified(body, headers, secrets, tolerance, now)
     if event.get("delivered_at") is None:
@@ -53,7 +53,7 @@ def verify_minimal(
 ) -> MinimalEvent:
     """Verifies a delivery to a subscription whose `payload_mode` is `minimal`.
 
-    Its body has no time, so the age of a delivery is checked only if the subscription has `standard_webhooks`.
+    Its body contains no time, so the age of a delivery is checked only if the subscription has `standard_webhooks`.
     """
     event: MinimalEvent = _verified(body, headers, secrets, tolerance, now)
     return event
@@ -79,7 +79,8 @@ def _verified(
         _check_time(float(timestamp), tolerance, now)
     else:
         names = ("x-svc-signature", "x-svc-signature-previous")
-        # A secret as whsec_ demands the headers above, which have the time: a replayed delivery may have lost them.
+        # A secret in the form whsec_ requires the headers above. A replayed delivery could omit them, because they
+        # contain the time.
         plain = [secret.encode() for secret in named if not secret.startswith(_STANDARD)]
         digests = (hmac.digest(key, body, hashlib.sha256) for key in plain)
         expected = [f"sha256={digest.hex()}" for digest in digests]
@@ -89,11 +90,11 @@ def _verified(
 
 _STANDARD = "whsec_"
 _LEAST_BYTES = 8
-"""The fewest bytes of a key as `whsec_`, which are those of the shortest secret that a subscription can have."""
+"""Minimum length in bytes of a key in the form `whsec_`: the shortest secret that a subscription can have."""
 
 
 def _key_of(secret: str) -> bytes:
-    """Returns the key of a secret. `whsec_` is the form of Standard Webhooks, the base64 of the plain secret."""
+    """Returns the key of a secret. After `whsec_`, the form of Standard Webhooks, follows the base64 of the secret."""
     if secret == "":
         raise ValueError("A secret is empty.")
     if not secret.startswith(_STANDARD):
@@ -103,7 +104,7 @@ def _key_of(secret: str) -> bytes:
         key = base64.b64decode(encoded)
     except ValueError:
         key = b""
-    # The decoder skips what is no base64.
+    # The decoder ignores other characters, so the key is encoded again and compared.
     if base64.b64encode(key).decode() != encoded or len(key) < _LEAST_BYTES:
         raise ValueError("A secret is not whsec_ and the base64 of at least 8 bytes.")
     return key
@@ -116,6 +117,6 @@ def _require_match(given: list[str], expected: list[str]) -> None:
 
 
 def _check_time(at: float, tolerance: float, now: float | None) -> None:
-    # A time that is not a number fails too.
+    # The negated comparison also rejects a time that is not a number.
     if not abs((time.time() if now is None else now) - at) <= tolerance:
         raise SignatureError("The delivery is too old, or the clock is wrong.")

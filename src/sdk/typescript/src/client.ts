@@ -3,29 +3,29 @@ import { Operations } from "./generated.ts";
 import { Pages, type PageOf, type Request } from "./requests.ts";
 
 export interface Settings {
-  /** The address of the server, such as `https://reviews.example`. */
+  /** The URL of the server, such as `https://reviews.example`. */
   readonly server: string;
   /**
-   * A bearer token, or a function that returns one, such as that of `oauthToken`. The client calls the function before each
-   * request, and again after a 401 with the token that was refused.
+   * A bearer token, or a function that returns one, such as the result of `oauthToken`. The client calls the function
+   * before each request. After a 401 it calls the function again with the token that was rejected.
    */
   readonly token?: string | ((refused?: string) => Promise<string>);
-  /** How often a request is repeated; 3 by default. */
+  /** Maximum number of times that a request is repeated; 3 by default. */
   readonly retries?: number;
-  /** The longest `Retry-After` for which the client waits, in seconds; 60 by default. */
+  /** Maximum `Retry-After` in seconds for which the client waits; 60 by default. */
   readonly longestWaitS?: number;
-  /** The time for a response in seconds; 30 by default. */
+  /** Time limit for a response in seconds; 30 by default. */
   readonly timeoutS?: number;
 }
 
 const IDEMPOTENT = new Set(["GET", "PUT", "DELETE"]);
-/** Statuses of a request that may succeed later, besides 409 `request_unfinished`. */
+/** Statuses of failures that may be temporary, in addition to 409 `request_unfinished`. */
 const PASSING = new Set([429, 500, 502, 503, 504]);
 
 /**
- * A client of the API with a method for each operation. It repeats a request that failed if that has no other effect than
- * a single one: reads, deletes, and creations, which it sends with an `Idempotency-Key`. After `outcome_unknown` it repeats
- * creations only.
+ * A client of the API with a method for each operation. It repeats a failed request if the repetition has no further
+ * effect: reads, deletes, and creations, which it sends with an `Idempotency-Key`. After `outcome_unknown` it repeats
+ * only creations.
  */
 export class ReviewRelay extends Operations {
   readonly #settings: Settings;
@@ -65,7 +65,7 @@ export class ReviewRelay extends Operations {
       const isOver = retry >= retries || waitS > longestWaitS || signal?.aborted;
       if (!isRepeatable(error) || !isPassing(error) || isOver) throw error;
       retry += 1;
-      // The random part keeps clients that failed together from returning together.
+      // Because of the random part, clients that failed at the same time do not retry at the same time.
       await sleep(waitS * (1 + Math.random() / 4));
     }
   }
@@ -111,23 +111,23 @@ function errorOf({ status, text }: Answer): ApiError {
   try {
     return new ApiError(status, JSON.parse(text));
   } catch {
-    // A proxy answers with something else than JSON.
+    // The response is not JSON, for example because a proxy sent it.
     return new ApiError(status, {});
   }
 }
 
-/** Returns whether the request may succeed later. An error without a response counts as such. */
+/** Returns whether the failure may be temporary. An error without a response counts as temporary. */
 function isPassing(error: Error): boolean {
   if (!(error instanceof ApiError)) return true;
   return PASSING.has(error.status) || error.code === "request_unfinished";
 }
 
-/** Returns whether the request may have been carried out although it failed. */
+/** Returns whether the failed request may have been carried out. */
 function isOutcomeUnknown(error: Error): boolean {
   return error instanceof ApiError && error.code === "outcome_unknown";
 }
 
-/** Returns the seconds until the next attempt: `Retry-After`, or 0.5, 1, 2, … without one. */
+/** Returns the time in seconds until the next attempt: `Retry-After`, or without it 0.5, 1, 2, …. */
 function waitOf(result: Answer | Error, retry: number): number {
   const given = "text" in result ? Number(result.retryAfter ?? Number.NaN) : Number.NaN;
   return Number.isFinite(given) ? given : 0.5 * 2 ** retry;

@@ -11,11 +11,29 @@ export class ApiError extends Error {
   readonly errors: Readonly<Record<string, readonly string[]>>;
 
   constructor(status: number, body: unknown) {
-    const { message, code, error, error_description, request_id, errors } = Object(body);
-    super(String(message ?? error_description ?? `The server answered ${status}.`));
+    const { message, code, error, error_description, request_id, errors } = isErrorBody(body)
+      ? body
+      : {};
+    super(textOf(message) ?? textOf(error_description) ?? `The server answered ${status}.`);
     this.status = status;
-    this.code = String(code ?? error ?? "");
-    this.requestId = String(request_id ?? "");
+    this.code = textOf(code) ?? textOf(error) ?? "";
+    this.requestId = textOf(request_id) ?? "";
     this.errors = errors ?? {};
   }
 }
+
+/** The body of an error of the API, or of an OAuth endpoint (RFC 6749, 5.2). */
+interface ErrorBody {
+  readonly message?: unknown;
+  readonly code?: unknown;
+  readonly error?: unknown;
+  readonly error_description?: unknown;
+  readonly request_id?: unknown;
+  readonly errors?: Readonly<Record<string, readonly string[]>> | null;
+}
+
+function isErrorBody(body: unknown): body is ErrorBody {
+  return typeof body === "object" && body !== null;
+}
+
+const textOf = (value: unknown) => (typeof value === "string" ? value : undefined);

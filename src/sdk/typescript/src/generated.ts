@@ -133,7 +133,7 @@ export type Impersonation = {
   expires_in: number;
   user: User;
   company: Company;
-  /** The account and its owner, as whom the token acts, and the impersonator. */
+  /** The account, its owner, on whose behalf the token acts, and the impersonator. */
   acting_as: {
     /** Id of the user. */
     user_id: number;
@@ -159,7 +159,7 @@ export type OAuthClient = {
   grant_types: string[];
   /** Whether the client belongs to the platform itself. */
   first_party: boolean;
-  /** Whether the code flow needs PKCE; `true` by default, and always of a public client. */
+  /** Whether the code flow requires PKCE; `true` by default, and always for a public client. */
   require_pkce: boolean;
   /** Id of the company. */
   company_id: number | null;
@@ -191,7 +191,7 @@ export type OAuthClientInput = {
   grant_types?: GrantTypes;
   /** Whether the client belongs to the platform itself. */
   first_party?: boolean;
-  /** Whether the code flow needs PKCE; `true` by default, and always of a public client. */
+  /** Whether the code flow requires PKCE; `true` by default, and always for a public client. */
   require_pkce?: boolean;
 };
 
@@ -209,18 +209,18 @@ export type OAuthClientUpdate = {
   grant_types?: GrantTypes;
   /** Whether the client belongs to the platform itself. */
   first_party?: boolean;
-  /** Whether the code flow needs PKCE; `true` by default, and always of a public client. */
+  /** Whether the code flow requires PKCE; `true` by default, and always for a public client. */
   require_pkce?: boolean;
 };
 
 export type SsoIdentity = {
   /** The id. */
   id: number;
-  /** The connection of the sign-in that linked it. */
+  /** Id of the connection through which it was linked. */
   connection_id: string;
   /** Issuer of the identity provider. */
   issuer: string;
-  /** The `sub` by which the provider knows the user. */
+  /** The `sub` of the user at the provider. */
   subject: string;
   /** Time of the first sign-in with it. */
   linked_at: string;
@@ -245,7 +245,7 @@ export type Account = {
   primary_color: string;
   /** URL of the logo. */
   logo_url: string | null;
-  /** Whether the company's own people need a second factor. */
+  /** Whether the company's own users need a second factor. */
   require_second_factor: boolean;
   /** Creation time. */
   created_at: string;
@@ -457,12 +457,12 @@ export type TeamTokenPage = Page & {
 };
 
 export type SecuritySettings = {
-  /** Whether the company's own people need a second factor. */
+  /** Whether the company's own users need a second factor. */
   require_second_factor: boolean;
 };
 
 export type SecurityChanges = {
-  /** Whether the company's own people need a second factor. */
+  /** Whether the company's own users need a second factor. */
   require_second_factor: boolean;
 };
 
@@ -483,9 +483,9 @@ export type Subscription = {
   events: string[] | null;
   /** Full or minimal bodies. */
   payload_mode: "full" | "minimal";
-  /** Whether the platform omits its own mails. */
+  /** Whether the platform sends no mails of its own. */
   suppress_native_notifications: boolean;
-  /** Events that a retry holds back. */
+  /** Events that wait for a retry of an earlier event. */
   ordering: "subscription" | "review";
   /** Whether deliveries also carry the headers of Standard Webhooks. */
   standard_webhooks: boolean;
@@ -499,7 +499,7 @@ export type Subscription = {
   disabled_reason: string | null;
   /** The operator's reason; null unless `disabled_reason` is `operator`. */
   disabled_note: string | null;
-  /** Id of the test event whose response decides an enable; null without one. */
+  /** Id of the test event whose response decides whether the subscription is enabled; null without one. */
   pending_test_event_id: string | null;
   /** Time of the last batch. */
   last_batch_dispatched_at: string | null;
@@ -525,10 +525,10 @@ export type SubscriptionPage = Page & {
 /** Hours between batch dispatches. */
 export type BatchInterval = 1 | 2 | 4 | 6 | 8 | 12 | 24;
 
-/** The events to deliver; null for all. Without effect on batch. */
+/** The events to deliver; null for all. Has no effect on batch. */
 export type EventFilter = ("review_received" | "review_updated" | "review_removed" | "profanity_detected" | "review_flagged" | "flag_status_changed" | "review_assigned" | "note_added" | "response_submitted" | "response_updated" | "response_deleted" | "homeowner_notified_of_response" | "response_post_succeeded" | "response_post_failed" | "review_pull_connected" | "review_pull_disconnected" | "response_post_connected" | "response_post_disconnected")[] | null;
 
-/** Whether a retry holds back all later events, or only those of the same review. */
+/** Whether a retry blocks all later events, or only those of the same review. */
 export type Ordering = "subscription" | "review";
 
 export type SubscriptionInput = {
@@ -550,7 +550,7 @@ export type SubscriptionInput = {
 };
 
 export type SubscriptionWithSecret = Subscription & {
-  /** The key of the signatures: the text itself, not the bytes that its digits stand for. */
+  /** The key of the signatures. Use the text itself as the key; do not decode its digits. */
   secret: string;
   /** The same key in the form of Standard Webhooks: `whsec_` and base64. Null without `standard_webhooks`. */
   standard_webhooks_secret: string | null;
@@ -569,7 +569,7 @@ export type EventCatalog = {
     description: string;
     /** Whether batch subscriptions deliver it. */
     in_batch: boolean;
-    /** Whether a filter may contain it. */
+    /** Whether an event filter may contain it. */
     subscribable: boolean;
     /** JSON Schema of the full body. */
     schema: Record<string, unknown>;
@@ -612,7 +612,7 @@ export type Attempt = {
   event: string;
   /** Number of the attempt, 1 to 4, as in `X-SVC-Attempt`. */
   attempt: number;
-  /** Number of the round: 1, and one more with each redelivery. */
+  /** Number of the round, from 1. Each redelivery starts another round. */
   round: number;
   /** Position in the order of the subscription. */
   sequence: number;
@@ -626,15 +626,15 @@ export type Attempt = {
   status_code: number | null;
   /** Cause of the failure: http_status, timeout, dns, connect, tls, blocked_address, … */
   error_code: string | null;
-  /** Why TLS failed: expired, wrong_name, chain_incomplete, …; null with another code. */
+  /** Reason of a TLS failure: expired, wrong_name, chain_incomplete, …; null for other codes. */
   tls_reason: string | null;
-  /** Exact headers that were sent; null if they cannot be proved. */
+  /** Exact headers that were sent; null if they cannot be reproduced. */
   request_headers: Record<string, unknown> | null;
-  /** The exact text that was sent and signed; null if it cannot be proved or was erased. */
+  /** The exact text that was sent and signed; null if it cannot be reproduced or was erased. */
   request_body: string | null;
   /** The first 16 bytes of the SHA-256 of the body that was sent, in hex digits; null where the body itself is stored. */
   request_digest: string | null;
-  /** The body named a person whose data were erased, so that it cannot be shown. */
+  /** The body named a person whose data was erased, so it cannot be shown. */
   request_erased: boolean;
   /** Headers of the response. */
   response_headers: Record<string, unknown> | null;
@@ -644,9 +644,9 @@ export type Attempt = {
   response_truncated: boolean;
   /** Time of the next attempt. */
   next_attempt_at: string | null;
-  /** A process that died may have made the same attempt. */
+  /** A process that stopped unexpectedly may have sent the same attempt. */
   possibly_repeated: boolean;
-  /** Sent twice: a kept connection was closed before any byte of an answer. */
+  /** Sent twice because a reused connection closed before the first byte of a response. */
   resent: boolean;
 };
 
@@ -679,7 +679,7 @@ export type AttemptSummary = {
   event: string;
   /** Number of the attempt, 1 to 4, as in `X-SVC-Attempt`. */
   attempt: number;
-  /** Number of the round: 1, and one more with each redelivery. */
+  /** Number of the round, from 1. Each redelivery starts another round. */
   round: number;
   /** Position in the order of the subscription. */
   sequence: number;
@@ -693,13 +693,13 @@ export type AttemptSummary = {
   status_code: number | null;
   /** Cause of the failure: http_status, timeout, dns, connect, tls, blocked_address, … */
   error_code: string | null;
-  /** Why TLS failed: expired, wrong_name, chain_incomplete, …; null with another code. */
+  /** Reason of a TLS failure: expired, wrong_name, chain_incomplete, …; null for other codes. */
   tls_reason: string | null;
   /** Time of the next attempt. */
   next_attempt_at: string | null;
-  /** A process that died may have made the same attempt. */
+  /** A process that stopped unexpectedly may have sent the same attempt. */
   possibly_repeated: boolean;
-  /** Sent twice: a kept connection was closed before any byte of an answer. */
+  /** Sent twice because a reused connection closed before the first byte of a response. */
   resent: boolean;
 };
 
@@ -708,9 +708,9 @@ export type EventMessage = {
   event_id: string;
   /** Event value. */
   event: string;
-  /** Sequence of its last round. */
+  /** Sequence number of its last round. */
   sequence: number;
-  /** State of the event's last round. */
+  /** State of the delivery's last round. */
   state: "pending" | "waiting" | "held" | "delivered" | "failed" | "skipped";
   /** Creation time. */
   created_at: string;
@@ -756,9 +756,9 @@ export type Health = {
   held: number;
   /** Age of the first queued event in seconds. */
   oldest_pending_age_s: number | null;
-  /** The event that waits for a retry and holds back those behind it. */
+  /** The event that waits for a retry and blocks later events. */
   blocked_by: string | null;
-  /** Time since which that event has blocked the queue. */
+  /** Time at which that event began to block the queue. */
   blocked_since: string | null;
   /** Failed attempts of that event in this round; 0 without one. */
   blocked_attempts: number;
@@ -771,7 +771,7 @@ export type Health = {
   latency_ms_24h: Latency;
   /** Events dropped because they were held for longer than the retention time. */
   expired_24h: number;
-  /** Lanes that stand still for a reason of this service. */
+  /** Lanes that are quarantined because of a problem in this service. */
   quarantined: {
     /** Reason given by the user. */
     reason: "history_missing" | "unreadable" | "unrecordable" | "secret_unreadable" | "locked";
@@ -784,9 +784,9 @@ export type Health = {
     /** Start of the range, inclusive. */
     since: string;
   }[];
-  /** Since when the service itself cannot reach receivers. Attempts wait, and none counts as a failure. Null normally. */
+  /** Start of an outage in which the service cannot reach receivers; null without one. Attempts wait and do not count as failures. */
   outage_since: string | null;
-  /** First of the present permanent failures in a row. */
+  /** First of the current consecutive permanent failures. */
   first_failure: {
     /** Id of the event, as in `X-SVC-Delivery`. */
     event_id: string;
@@ -796,7 +796,7 @@ export type Health = {
     status_code: number | null;
     /** Error code; null without an error. */
     error_code: string | null;
-    /** Why TLS failed: expired, wrong_name, chain_incomplete, …; null with another code. */
+    /** Reason of a TLS failure: expired, wrong_name, chain_incomplete, …; null for other codes. */
     tls_reason: string | null;
   } | null;
 };
@@ -814,7 +814,7 @@ export type Incident = {
     status_code: number | null;
     /** Error code; null without an error. */
     error_code: string | null;
-    /** Why TLS failed: expired, wrong_name, chain_incomplete, …; null with another code. */
+    /** Reason of a TLS failure: expired, wrong_name, chain_incomplete, …; null for other codes. */
     tls_reason: string | null;
     /** Beginning of the response body. */
     response_excerpt: string | null;
@@ -827,7 +827,7 @@ export type Incident = {
     status_code: number | null;
     /** Error code; null without an error. */
     error_code: string | null;
-    /** Why TLS failed: expired, wrong_name, chain_incomplete, …; null with another code. */
+    /** Reason of a TLS failure: expired, wrong_name, chain_incomplete, …; null for other codes. */
     tls_reason: string | null;
     /** The attempts, oldest first; in statistics, their number. */
     attempts: number;
@@ -856,9 +856,9 @@ export type IncidentHistory = {
     began_at: string;
     /** Time of the end. */
     ended_at: string;
-    /** `enabled` if no 2xx followed the enable that ended it. */
+    /** How the incident ended: `enabled` if the subscription was enabled and no 2xx followed. */
     ended_by: "recovered" | "enabled";
-    /** Time at which it disabled the subscription; null if it did not. */
+    /** Time at which the subscription was disabled; null if it was not. */
     disabled_at: string | null;
     /** Failed attempts, of which 1,000 of each outcome are counted. */
     failed_attempts: number;
@@ -866,7 +866,7 @@ export type IncidentHistory = {
     status_code: number | null;
     /** Error code; null without an error. */
     error_code: string | null;
-    /** Why TLS failed: expired, wrong_name, chain_incomplete, …; null with another code. */
+    /** Reason of a TLS failure: expired, wrong_name, chain_incomplete, …; null for other codes. */
     tls_reason: string | null;
   }[];
 };
@@ -895,12 +895,12 @@ export type Stats = {
 };
 
 export type SecretRotation = {
-  /** Hours in which deliveries also have `X-SVC-Signature-Previous`, made with the old secret. */
+  /** Hours in which deliveries also have `X-SVC-Signature-Previous`, which is computed with the old secret. */
   grace_period_hours?: number;
 };
 
 export type Secret = {
-  /** The key of the signatures: the text itself, not the bytes that its digits stand for. */
+  /** The key of the signatures. Use the text itself as the key; do not decode its digits. */
   secret: string;
   /** The first 8 bytes of the secret's SHA-256. */
   secret_fingerprint: string;
@@ -922,7 +922,7 @@ export type QueuedEvent = {
 export type Enabling = {
   /** Whether events that were recorded while it was disabled are delivered or skipped. */
   held?: "deliver" | "skip";
-  /** Sends a test event first. The subscription stays disabled until the response is a 2xx, and after any other. */
+  /** Sends a test event first. The subscription is enabled only if the response is a 2xx. */
   test?: boolean;
 };
 
@@ -946,7 +946,7 @@ export type Recovery = {
   since: string;
   /** End of the range, exclusive. */
   until?: string;
-  /** Whether to count the events only, and to queue none. */
+  /** Whether to only count the events and queue none. */
   dry_run?: boolean;
 };
 
@@ -956,13 +956,13 @@ export type RecoveredEvents = {
 };
 
 export type AlertSettings = {
-  /** Recipients of mails; null for the partner's owners. Each address confirms by a mailed link. */
+  /** Recipients of mails; null for the partner's owners. Each address must be confirmed with a mailed link. */
   recipients: string[] | null;
   /** Kinds of alerts to send, by mail and by POST; `disabled` is always sent. */
   kinds: ("head_retrying" | "oldest_waiting" | "failures_5" | "failures_10" | "failures_18" | "disabled" | "recovered")[];
   /** Minutes that an event may wait before `oldest_waiting` is raised. */
   oldest_waiting_minutes: number;
-  /** Minimum minutes between two mails; a disabling is mailed at once. */
+  /** Minimum minutes between two mails. Mails about a disabled subscription are sent immediately. */
   digest_minutes: number;
   /** URL that receives alerts. */
   webhook_url: string | null;
@@ -975,13 +975,13 @@ export type AlertSettings = {
 };
 
 export type AlertSettingsUpdate = {
-  /** Recipients of mails; null for the partner's owners. Each address confirms by a mailed link. */
+  /** Recipients of mails; null for the partner's owners. Each address must be confirmed with a mailed link. */
   recipients?: string[] | null;
   /** Kinds of alerts to send, by mail and by POST; `disabled` is always sent. */
   kinds?: ("head_retrying" | "oldest_waiting" | "failures_5" | "failures_10" | "failures_18" | "disabled" | "recovered")[];
   /** Minutes that an event may wait before `oldest_waiting` is raised. */
   oldest_waiting_minutes?: number;
-  /** Minimum minutes between two mails; a disabling is mailed at once. */
+  /** Minimum minutes between two mails. Mails about a disabled subscription are sent immediately. */
   digest_minutes?: number;
   /** URL that receives alerts. */
   webhook_url?: string | null;
@@ -998,7 +998,7 @@ export type RecipientCode = {
 };
 
 export type ConfirmedRecipient = {
-  /** The address that gets the alerts from now on. */
+  /** The address that now receives the alerts. */
   email: string;
 };
 
@@ -1007,7 +1007,7 @@ export type PortalLinkInput = {
   pages: string[];
   /** Access; `read` by default. */
   access?: "read" | "write";
-  /** Colour scheme; that of the browser by default. */
+  /** Colour scheme; the browser's by default. */
   theme?: "light" | "dark";
   /** Seconds in which the link works; 300 by default. */
   ttl_s?: number;
@@ -1051,7 +1051,7 @@ export type Review = {
   id: number;
   /** Id of the review at its site. */
   external_review_id: string;
-  /** The platform's own id; null for none. */
+  /** The platform's own id; null without one. */
   external_id: string | null;
   /** Id of the store. */
   store_id: number;
@@ -1252,7 +1252,7 @@ export type HistoryRow = {
   site: Record<string, unknown> | null;
   /** Data specific to the event. */
   metadata: Record<string, unknown>;
-  /** Whether an import made it; no webhook was sent. */
+  /** Whether an import created it; no webhook was sent. */
   is_imported: boolean;
   /** Time of occurrence. */
   occurred_at: string;
@@ -1543,12 +1543,12 @@ export abstract class Operations {
   protected abstract send<T>(request: Request): Promise<T>;
   protected abstract pages<T>(request: Request): Pages<T>;
 
-  /** Sign in with email and password. Returns a token for one day. Five wrong passwords lock the email for a while. */
+  /** Sign in with email and password. Returns a token for one day. Five wrong passwords temporarily lock the email. */
   signIn(body: Login, options: RequestOptions = {}): Promise<SignedIn> {
     return this.send({ method: "POST", path: `/api/v1/login`, body, options });
   }
 
-  /** Show whom the token speaks for. Shows current data, not that of the time of issue. */
+  /** Show the user and company of the token. Returns current data, not the data at the time of issue. */
   verifyToken(options: RequestOptions = {}): Promise<VerifiedToken> {
     return this.send({ method: "GET", path: `/api/v1/verify-token`, options });
   }
@@ -1573,7 +1573,7 @@ export abstract class Operations {
     return this.send({ method: "POST", path: `/api/v1/partner/oauth-clients`, body, isKeyed: true, options });
   }
 
-  /** Get an OAuth client of the partner. Never with its secret. */
+  /** Get an OAuth client of the partner. The secret is not returned. */
   getOAuthClientOfPartner(id: string | number, options: RequestOptions = {}): Promise<OAuthClient> {
     return this.send({ method: "GET", path: `/api/v1/partner/oauth-clients/${encodeURIComponent(id)}`, options });
   }
@@ -1583,17 +1583,17 @@ export abstract class Operations {
     return this.send({ method: "POST", path: `/api/v1/partner/oauth-clients/${encodeURIComponent(id)}`, body, options });
   }
 
-  /** Delete an OAuth client of the partner. Its tokens stop working at once. */
+  /** Delete an OAuth client of the partner. Its tokens stop working immediately. */
   deleteOAuthClientOfPartner(id: string | number, options: RequestOptions = {}): Promise<void> {
     return this.send({ method: "DELETE", path: `/api/v1/partner/oauth-clients/${encodeURIComponent(id)}`, options });
   }
 
-  /** Rotate the secret of an OAuth client of the partner. The old secret stops working at once. */
+  /** Rotate the secret of an OAuth client of the partner. The old secret stops working immediately. */
   rotateSecretOfOAuthClientOfPartner(id: string | number, options: RequestOptions = {}): Promise<OAuthClientWithSecret> {
     return this.send({ method: "POST", path: `/api/v1/partner/oauth-clients/${encodeURIComponent(id)}/secret`, options });
   }
 
-  /** List the identities of a partner's user at identity providers, newest first. Each signs the user in by single sign-on. */
+  /** List the identities of a partner's user at identity providers, newest first. The user signs in with each of them by single sign-on. */
   listTeammateIdentities(id: string | number, query: {
     /** Rows per page; 50 by default. */
     limit?: number;
@@ -1603,12 +1603,12 @@ export abstract class Operations {
     return this.pages({ method: "GET", path: `/api/v1/partner/users/${encodeURIComponent(id)}/identities`, query, options });
   }
 
-  /** Unlink a partner's user from an identity. Ends the user's sessions from single sign-on. The next sign-in with a verified address links anew. */
+  /** Unlink a partner's user from an identity. Ends the user's sessions from single sign-on. The next sign-in with a verified address links an identity again. */
   unlinkTeammateIdentity(id: string | number, identityId: string | number, options: RequestOptions = {}): Promise<void> {
     return this.send({ method: "DELETE", path: `/api/v1/partner/users/${encodeURIComponent(id)}/identities/${encodeURIComponent(identityId)}`, options });
   }
 
-  /** List the partner's own people, newest first. Excludes the users of its accounts. */
+  /** List the partner's own users, newest first. Excludes the users of its accounts. */
   listTeam(query: {
     /** Rows per page; 50 by default. */
     limit?: number;
@@ -1620,27 +1620,27 @@ export abstract class Operations {
     return this.pages({ method: "GET", path: `/api/v1/partner/users`, query, options });
   }
 
-  /** Invite somebody to the partner. The mail leads to a password form or to single sign-on. */
+  /** Invite a user to the partner. The mail has a link to a password form or to single sign-on. */
   inviteTeammate(body: TeammateInput, options: RequestOptions = {}): Promise<AdminUser> {
     return this.send({ method: "POST", path: `/api/v1/partner/users`, body, isKeyed: true, options });
   }
 
-  /** Make somebody an owner or an admin of the partner. Takes effect with the next request. */
+  /** Change the role of a user of the partner. The new role applies from the next request on. */
   setTeamRole(id: string | number, body: TeamRole, options: RequestOptions = {}): Promise<AdminUser> {
     return this.send({ method: "POST", path: `/api/v1/partner/users/${encodeURIComponent(id)}/role`, body, options });
   }
 
-  /** Mail another invitation. An earlier link stops working. */
+  /** Send another invitation. Earlier links stop working. */
   inviteTeammateAgain(id: string | number, options: RequestOptions = {}): Promise<AdminUser> {
     return this.send({ method: "POST", path: `/api/v1/partner/users/${encodeURIComponent(id)}/invite`, options });
   }
 
-  /** Deactivate one of the partner's people. Revokes every token at once. */
+  /** Deactivate a user of the partner. Revokes all tokens of the user immediately. */
   deactivateTeammate(id: string | number, options: RequestOptions = {}): Promise<AdminUser> {
     return this.send({ method: "POST", path: `/api/v1/partner/users/${encodeURIComponent(id)}/deactivate`, options });
   }
 
-  /** Activate one of the partner's people again. Earlier tokens stay revoked. */
+  /** Activate a user of the partner again. Earlier tokens stay revoked. */
   activateTeammate(id: string | number, options: RequestOptions = {}): Promise<AdminUser> {
     return this.send({ method: "POST", path: `/api/v1/partner/users/${encodeURIComponent(id)}/activate`, options });
   }
@@ -1675,7 +1675,7 @@ export abstract class Operations {
     return this.pages({ method: "GET", path: `/api/v1/partner/stores`, query, options });
   }
 
-  /** List the audit log of the partner and its accounts, newest first. `company_id` restricts it to one company; a foreign company finds nothing. */
+  /** List the audit log of the partner and its accounts, newest first. `company_id` restricts the list to one company. For a company outside of the partner the list is empty. */
   listOwnAuditLog(query: {
     /** Rows per page; 50 by default. */
     limit?: number;
@@ -1699,7 +1699,7 @@ export abstract class Operations {
     return this.pages({ method: "GET", path: `/api/v1/partner/audit-log`, query, options });
   }
 
-  /** List the live sign-ins of the partner's people, newest first. Sign-ins that still have a live token. */
+  /** List the active sign-ins of the partner's users, newest first. Sign-ins that have a valid token. */
   listTeamSessions(query: {
     /** Rows per page; 50 by default. */
     limit?: number;
@@ -1709,12 +1709,12 @@ export abstract class Operations {
     return this.pages({ method: "GET", path: `/api/v1/partner/sessions`, query, options });
   }
 
-  /** End a sign-in of the partner's people. Its tokens, and everything made with them, stop working at once. */
+  /** End a sign-in of a user of the partner. Its tokens, and all tokens created with them, stop working immediately. */
   endTeamSession(id: string | number, options: RequestOptions = {}): Promise<void> {
     return this.send({ method: "DELETE", path: `/api/v1/partner/sessions/${encodeURIComponent(id)}`, options });
   }
 
-  /** List the tokens of the partner's people, newest first. Tokens outside a sign-in, with their recent uses. */
+  /** List the tokens of the partner's users, newest first. Lists tokens that do not belong to a sign-in, with their recent uses. */
   listTeamTokens(query: {
     /** Rows per page; 50 by default. */
     limit?: number;
@@ -1724,17 +1724,17 @@ export abstract class Operations {
     return this.pages({ method: "GET", path: `/api/v1/partner/tokens`, query, options });
   }
 
-  /** End a token of the partner's people. Owners may end all, admins their own. Everything made with the token ends too. */
+  /** Revoke a token of a user of the partner. Owners may revoke all tokens, admins their own. Tokens created with the token are revoked, too. */
   endTeamToken(id: string | number, options: RequestOptions = {}): Promise<void> {
     return this.send({ method: "DELETE", path: `/api/v1/partner/tokens/${encodeURIComponent(id)}`, options });
   }
 
-  /** Show what the partner requires of its people. For its Owners. */
+  /** Show the security settings of the partner. Only for its owners. */
   getOwnSecurity(options: RequestOptions = {}): Promise<SecuritySettings> {
     return this.send({ method: "GET", path: `/api/v1/partner/security`, options });
   }
 
-  /** Require a second factor of the people of the partner. Sessions that are open stay open, and are not fresh. */
+  /** Require a second factor for the users of the partner. Current sessions stay active, but are not fresh. */
   updateOwnSecurity(body: SecurityChanges, options: RequestOptions = {}): Promise<SecuritySettings> {
     return this.send({ method: "PATCH", path: `/api/v1/partner/security`, body, options });
   }
@@ -1754,22 +1754,22 @@ export abstract class Operations {
     return this.send({ method: "POST", path: `/api/v1/partner/webhooks`, body, isKeyed: true, options });
   }
 
-  /** List event values and batch intervals. Each event with the JSON Schema of its full body, and an example. */
+  /** List event values and batch intervals. Each event has the JSON Schema of its full body and an example. */
   listEvents(options: RequestOptions = {}): Promise<EventCatalog> {
     return this.send({ method: "GET", path: `/api/v1/partner/webhooks/events`, options });
   }
 
-  /** Get a subscription. Never with its secret. */
+  /** Get a subscription. The secret is not returned. */
   getSubscription(id: string | number, options: RequestOptions = {}): Promise<Subscription> {
     return this.send({ method: "GET", path: `/api/v1/partner/webhooks/${encodeURIComponent(id)}`, options });
   }
 
-  /** Delete a subscription. Queued events are never sent. The slot is free at once. */
+  /** Delete a subscription. Queued events are not sent. You can create another subscription of this kind immediately. */
   deleteSubscription(id: string | number, options: RequestOptions = {}): Promise<void> {
     return this.send({ method: "DELETE", path: `/api/v1/partner/webhooks/${encodeURIComponent(id)}`, options });
   }
 
-  /** Update a subscription. Send only the fields to change. `delivery_kind` may be sent unchanged. A URL, an ordering and `standard_webhooks` hold from the next attempt on; filter and payload mode for events recorded from now on. Another URL asks for a fresh session. */
+  /** Update a subscription. Send only the fields to change. `delivery_kind` may be sent unchanged. URL, ordering and `standard_webhooks` apply from the next attempt on; filter and payload mode apply to events recorded from now on. Changing the URL requires a fresh session. */
   updateSubscription(id: string | number, body: SubscriptionUpdate, options: RequestOptions = {}): Promise<Subscription> {
     return this.send({ method: "POST", path: `/api/v1/partner/webhooks/${encodeURIComponent(id)}`, body, options });
   }
@@ -1794,12 +1794,12 @@ export abstract class Operations {
     return this.pages({ method: "GET", path: `/api/v1/partner/webhooks/${encodeURIComponent(id)}/deliveries`, query, options });
   }
 
-  /** Get one delivery with its attempts. Exact body and headers of each attempt, and the beginning of the response. */
+  /** Get one delivery with its attempts. Shows the exact body and headers of each attempt and the beginning of the response. */
   getDelivery(id: string | number, eventId: string | number, options: RequestOptions = {}): Promise<Delivery> {
     return this.send({ method: "GET", path: `/api/v1/partner/webhooks/${encodeURIComponent(id)}/deliveries/${encodeURIComponent(eventId)}`, options });
   }
 
-  /** List events with their attempts. One row per event, the newest attempt that fits first. A page may have fewer rows than its limit and still a `next_cursor`, because one call reads a limited number of attempts. `q` finds text of the error code, or of the beginning of the answer. */
+  /** List deliveries with their attempts. One row per event, ordered by the newest matching attempt, newest first. A page may have fewer rows than its limit and still a `next_cursor`, because one call reads a limited number of attempts. `q` searches the error code and the beginning of the response. */
   listMessages(id: string | number, query: {
     /** Rows per page; 50 by default. */
     limit?: number;
@@ -1813,7 +1813,7 @@ export abstract class Operations {
     event?: "review_received" | "review_updated" | "review_removed" | "profanity_detected" | "review_flagged" | "flag_status_changed" | "review_assigned" | "note_added" | "response_submitted" | "response_updated" | "response_deleted" | "homeowner_notified_of_response" | "response_post_succeeded" | "response_post_failed" | "review_pull_connected" | "review_pull_disconnected" | "response_post_connected" | "response_post_disconnected" | "webhook.test";
     /** Id of the event, as in `X-SVC-Delivery`. */
     event_id?: string;
-    /** State of the event's last round. */
+    /** State of the delivery's last round. */
     state?: "pending" | "waiting" | "held" | "delivered" | "failed" | "skipped";
     /** Result of the attempt. */
     outcome?: "delivered" | "retry" | "failed" | "interrupted" | "not_delivered";
@@ -1829,22 +1829,22 @@ export abstract class Operations {
     return this.pages({ method: "GET", path: `/api/v1/partner/webhooks/${encodeURIComponent(id)}/messages`, query, options });
   }
 
-  /** Show how deliveries are doing. Present figures, and figures of the last 24 hours. */
+  /** Show the health of a subscription. Shows current figures and figures of the last 24 hours. */
   getHealth(id: string | number, options: RequestOptions = {}): Promise<Health> {
     return this.send({ method: "GET", path: `/api/v1/partner/webhooks/${encodeURIComponent(id)}/health`, options });
   }
 
-  /** Show the present incident: its beginning, causes and alerts. Without an incident `since` is null. */
+  /** Show the current incident: its start, causes and alerts. `since` is null without an incident. */
   getIncident(id: string | number, options: RequestOptions = {}): Promise<Incident> {
     return this.send({ method: "GET", path: `/api/v1/partner/webhooks/${encodeURIComponent(id)}/incident`, options });
   }
 
-  /** List past incidents. The newest 50 incidents of the retention time, without the present one. */
+  /** List past incidents. The newest 50 incidents within the retention time, without the current one. */
   listIncidents(id: string | number, options: RequestOptions = {}): Promise<IncidentHistory> {
     return this.send({ method: "GET", path: `/api/v1/partner/webhooks/${encodeURIComponent(id)}/incidents`, options });
   }
 
-  /** Show deliveries over time. One point per step, the range extended to whole steps; a day in hours by default. */
+  /** Show statistics of deliveries over time. Returns one point per step and extends the range to whole steps. Default: the last day in steps of an hour. */
   getStats(id: string | number, query: {
     /** Start of the range, inclusive. */
     since?: string;
@@ -1858,7 +1858,7 @@ export abstract class Operations {
     return this.send({ method: "GET", path: `/api/v1/partner/webhooks/${encodeURIComponent(id)}/stats`, query, options });
   }
 
-  /** Rotate the signing secret. Every attempt from now on is signed with the new secret. A session of an operator's portal link is refused. With a grace period deliveries also carry `X-SVC-Signature-Previous`, made with the secret until now. */
+  /** Rotate the signing secret. All following attempts are signed with the new secret. Sessions of an operator's portal link are rejected. During a grace period, deliveries also carry `X-SVC-Signature-Previous`, which is computed with the previous secret. */
   rotateSecret(id: string | number, body: SecretRotation = {}, options: RequestOptions = {}): Promise<SubscriptionWithSecret> {
     return this.send({ method: "POST", path: `/api/v1/partner/webhooks/${encodeURIComponent(id)}/rotate-secret`, body, options });
   }
@@ -1868,17 +1868,17 @@ export abstract class Operations {
     return this.send({ method: "DELETE", path: `/api/v1/partner/webhooks/${encodeURIComponent(id)}/previous-secret`, options });
   }
 
-  /** Show the current secret. Each request is audited. A session of an operator's portal link is refused. */
+  /** Show the current secret. Each request is recorded in the audit log. Sessions of an operator's portal link are rejected. */
   showSecret(id: string | number, options: RequestOptions = {}): Promise<SubscriptionSecret> {
     return this.send({ method: "POST", path: `/api/v1/partner/webhooks/${encodeURIComponent(id)}/secret`, options });
   }
 
-  /** Send a test event. Queues `event` with sample values, or a `webhook.test` if it is absent: signed, retried and recorded like any, in a lane of its own, and marked by `X-SVC-Test: 1`. */
+  /** Send a test event. Queues `event` with sample values, or a `webhook.test` if `event` is absent. The test is signed, retried and recorded like other events, is sent independently of them, and has the header `X-SVC-Test: 1`. */
   sendTest(id: string | number, body: Test = {}, options: RequestOptions = {}): Promise<QueuedEvent> {
     return this.send({ method: "POST", path: `/api/v1/partner/webhooks/${encodeURIComponent(id)}/test`, body, options });
   }
 
-  /** Enable a disabled subscription. Sets the counter of failures to 0. Events that were held are delivered in order, or skipped if `held` says so. With `test` the answer to a test event decides: a 2xx enables the subscription, anything else leaves it disabled. */
+  /** Enable a disabled subscription. Resets the count of failures to 0. Held events are delivered in order, or skipped, as `held` says. With `test`, a test event is sent first: a 2xx response enables the subscription, any other result leaves it disabled. */
   enableSubscription(id: string | number, body: Enabling = {}, options: RequestOptions = {}): Promise<EnabledSubscription> {
     return this.send({ method: "POST", path: `/api/v1/partner/webhooks/${encodeURIComponent(id)}/enable`, body, options });
   }
@@ -1888,17 +1888,17 @@ export abstract class Operations {
     return this.send({ method: "POST", path: `/api/v1/partner/webhooks/${encodeURIComponent(id)}/disable`, options });
   }
 
-  /** Deliver an event again. Queues it behind everything else, under the same `X-SVC-Delivery`, as a new round of up to four attempts. */
+  /** Deliver an event again. Adds the event to the end of the queue, with the same `X-SVC-Delivery`, as a new round of up to four attempts. */
   redeliver(id: string | number, eventId: string | number, options: RequestOptions = {}): Promise<QueuedEvent> {
     return this.send({ method: "POST", path: `/api/v1/partner/webhooks/${encodeURIComponent(id)}/deliveries/${encodeURIComponent(eventId)}/redeliver`, options });
   }
 
-  /** Deliver several events again. In the order of `event_ids`, each as a new round. Events that are unknown or queued already are left out. */
+  /** Deliver several events again. In the order of `event_ids`, each as a new round. Events that are unknown or already queued are ignored. */
   redeliverEvents(id: string | number, body: Redelivery, options: RequestOptions = {}): Promise<RedeliveredEvents> {
     return this.send({ method: "POST", path: `/api/v1/partner/webhooks/${encodeURIComponent(id)}/redeliver`, body, options });
   }
 
-  /** Queue the undelivered events of a window again. Every matching event that was recorded from `since` to `until` (now), was not delivered and is not queued, in order; at most 10,000 a call: call again until it answers 0. With `dry_run` it answers 200 with the number that it would queue. */
+  /** Queue the undelivered events of a period again. Queues all events that were recorded from `since` to `until` (default: now) and are neither delivered nor queued, in order. A call queues at most 10,000 events; repeat it until it returns 0. With `dry_run` it returns 200 and the number of events that it would queue. */
   recover(id: string | number, body: Recovery, options: RequestOptions = {}): Promise<RecoveredEvents> {
     return this.send({ method: "POST", path: `/api/v1/partner/webhooks/${encodeURIComponent(id)}/recover`, body, options });
   }
@@ -1908,27 +1908,27 @@ export abstract class Operations {
     return this.send({ method: "GET", path: `/api/v1/partner/alerts`, options });
   }
 
-  /** Change the alert settings. Send only the fields to change. The first `webhook_url` makes a secret. Another `webhook_url` or other `recipients` ask for a fresh session. */
+  /** Change the alert settings. Send only the fields to change. The first `webhook_url` creates a secret. Changing `webhook_url` or `recipients` requires a fresh session. */
   updateAlerts(body: AlertSettingsUpdate, options: RequestOptions = {}): Promise<AlertSettingsWithSecret> {
     return this.send({ method: "PATCH", path: `/api/v1/partner/alerts`, body, options });
   }
 
-  /** Rotate the secret of alerts. Takes effect at once, without a grace period. */
+  /** Rotate the secret of alerts. Takes effect immediately, without a grace period. */
   rotateAlertSecret(options: RequestOptions = {}): Promise<AlertSettingsWithSecret> {
     return this.send({ method: "POST", path: `/api/v1/partner/alerts/rotate-secret`, options });
   }
 
-  /** Show the secret of alerts. Each request is audited. */
+  /** Show the secret of alerts. Each request is recorded in the audit log. */
   showAlertSecret(options: RequestOptions = {}): Promise<Secret> {
     return this.send({ method: "POST", path: `/api/v1/partner/alerts/secret`, options });
   }
 
-  /** Confirm a recipient of alerts. Takes the code of the mailed link, for seven days. */
+  /** Confirm a recipient of alerts. Requires the code of the mailed link, which is valid for seven days. */
   confirmAlertRecipient(body: RecipientCode, options: RequestOptions = {}): Promise<ConfirmedRecipient> {
     return this.send({ method: "POST", path: `/api/v1/alert-recipients/confirm`, body, options });
   }
 
-  /** Make a link to pages of the dashboard. The link works in a window or in a frame. */
+  /** Create a portal link. The link opens webhook pages in a window or in a frame. */
   createPortalLink(body: PortalLinkInput, options: RequestOptions = {}): Promise<PortalLink> {
     return this.send({ method: "POST", path: `/api/v1/partner/portal-links`, body, isKeyed: true, options });
   }
@@ -1938,7 +1938,7 @@ export abstract class Operations {
     return this.send({ method: "GET", path: `/api/v1/partner/embedding`, options });
   }
 
-  /** Set the origins that may frame the portal. Origins are https, or http on localhost. A change of them asks for a fresh session. */
+  /** Set the origins that may frame the portal. Origins are https, or http on localhost. Changing them requires a fresh session. */
   updateEmbedding(body: Embedding, options: RequestOptions = {}): Promise<Embedding> {
     return this.send({ method: "PATCH", path: `/api/v1/partner/embedding`, body, options });
   }
@@ -2004,7 +2004,7 @@ export abstract class Operations {
     return this.send({ method: "GET", path: `/api/v1/account/reviews/${encodeURIComponent(id)}`, options });
   }
 
-  /** List the stores' review sites and the state of their connections. Covers the stores of the user. */
+  /** List the stores' review sites and the state of their connections. Lists only the stores of the user. */
   listReviewSites(query: {
     /** Rows per page; 50 by default. */
     limit?: number;
@@ -2014,7 +2014,7 @@ export abstract class Operations {
     return this.pages({ method: "GET", path: `/api/v1/account/review-sites`, query, options });
   }
 
-  /** List the account's active users. Users to whom a review can be assigned. */
+  /** List the account's active users. Reviews can be assigned to these users. */
   listColleagues(query: {
     /** Rows per page; 50 by default. */
     limit?: number;
@@ -2026,7 +2026,7 @@ export abstract class Operations {
     return this.pages({ method: "GET", path: `/api/v1/account/users`, query, options });
   }
 
-  /** List the reviews of all accounts. In the order of `updated_at`, so that a review which changes during the listing comes again later. */
+  /** List the reviews of all accounts. In the order of `updated_at`. A review that changes during the listing appears again later. */
   listPartnerReviews(query: {
     /** Rows per page; 50 by default. */
     limit?: number;
@@ -2038,18 +2038,18 @@ export abstract class Operations {
     return this.pages({ method: "GET", path: `/api/v1/partner/reviews`, query, options });
   }
 
-  /** Get a review of one of the accounts, with its history. This is the review whose id a webhook names. The history is oldest first. */
+  /** Get a review of one of the accounts, with its history. `id` is the review id in webhooks. The history is oldest first. */
   getPartnerReview(id: string | number, options: RequestOptions = {}): Promise<PartnerReviewWithHistory> {
     return this.send({ method: "GET", path: `/api/v1/partner/reviews/${encodeURIComponent(id)}`, options });
   }
 
-  /** List the history of all accounts, oldest first. In the order of `id`. A row never appears before one that was listed, so a caller that keeps the last `id` and later continues `after` it misses no event. */
+  /** List the history of all accounts, oldest first. In the order of `id`. New rows always come after the rows that were already listed. Store the last `id` and continue with `after` to get every event. */
   listPartnerHistory(query: {
     /** Rows per page; 50 by default. */
     limit?: number;
     /** `next_cursor` of the previous page. */
     cursor?: string;
-    /** The `id` of the last row that the caller has; the list continues after it. */
+    /** The `id` of the last row that the caller has. The list continues after that row. */
     after?: number;
     /** Start of the range, inclusive. */
     since?: string;

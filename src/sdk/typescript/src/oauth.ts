@@ -9,23 +9,25 @@ export interface OAuthTokens {
 }
 
 export interface OAuthSettings {
-  /** The address of the server, such as `https://reviews.example`. */
+  /** The URL of the server, such as `https://reviews.example`. */
   readonly server: string;
   readonly clientId: string;
-  /** Absent for a public client. */
+  /** The client secret; absent for a public client. */
   readonly clientSecret?: string;
   /** The refresh token that you have stored. */
   readonly refreshToken: string;
-  /** Stores the new tokens. A refresh token is good once, so the client waits for this before it uses the access token. */
+  /**
+   * Stores the new tokens. A refresh token is valid once, so the client waits for this before it uses the access token.
+   */
   readonly store: (tokens: OAuthTokens) => Promise<void>;
 }
 
-/** The time before its expiry at which an access token is refreshed, in milliseconds. */
+/** Time in ms before its expiry at which an access token is refreshed. */
 const MARGIN_MS = 60_000;
 
 /**
- * Makes the `token` of a client from a refresh token. It refreshes the access token before it expires and after a 401.
- * Requests that come at the same time share one refresh. Only one process may refresh at a time.
+ * Creates the `token` function of a client from a refresh token. It refreshes the access token before it expires and
+ * after a 401. Concurrent requests share one refresh. Only one process may refresh at a time.
  */
 export function oauthToken(settings: OAuthSettings): (refused?: string) => Promise<string> {
   let { refreshToken } = settings;
@@ -64,6 +66,12 @@ async function redeem(settings: OAuthSettings, refreshToken: string): Promise<OA
     }),
   });
   const body: unknown = await response.json().catch(() => undefined);
-  if (!response.ok) throw new ApiError(response.status, body);
-  return Object(body);
+  if (!response.ok || !isTokens(body)) throw new ApiError(response.status, body);
+  return body;
+}
+
+function isTokens(body: unknown): body is OAuthTokens {
+  return (
+    typeof body === "object" && body !== null && "access_token" in body && "refresh_token" in body
+  );
 }

@@ -1,6 +1,6 @@
 /** Settings of a single request. */
 export interface RequestOptions {
-  /** The key of a request that creates something; a random one by default. */
+  /** The key of a request that creates a record; a random key by default. */
   readonly idempotencyKey?: string;
   readonly signal?: AbortSignal;
 }
@@ -22,7 +22,7 @@ export interface PageOf<T> {
   readonly next_cursor: string | null;
 }
 
-/** A list, which is read page by page. `for await` iterates over the rows of all pages. */
+/** A list that is read page by page. `for await` iterates over the rows of all pages. */
 export class Pages<T> implements AsyncIterable<T> {
   readonly #read: (cursor: string | undefined) => Promise<PageOf<T>>;
 
@@ -30,7 +30,7 @@ export class Pages<T> implements AsyncIterable<T> {
     this.#read = read;
   }
 
-  /** Reads one page: the first, or the one that a `next_cursor` leads to. */
+  /** Reads one page: the first page, or the page of a `next_cursor`. */
   page(cursor?: string): Promise<PageOf<T>> {
     return this.#read(cursor);
   }

@@ -2,27 +2,27 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 
 import type { Event, MinimalEvent } from "./generated.ts";
 
-/** The headers of a request, as `fetch` or `node:http` has them. */
+/** The headers of a request, in the form of `fetch` or of `node:http`. */
 export type HeaderSource =
   | Headers
   | Readonly<Record<string, string | readonly string[] | undefined>>;
 
 export interface VerifySettings {
-  /** How far the time of a delivery may be from this clock, in seconds; 300 by default. */
+  /** Maximum difference in seconds between the time of a delivery and this clock; 300 by default. */
   readonly toleranceS?: number;
-  /** The current time in milliseconds since 1970, for tests. */
+  /** The current time in ms since 1970, for tests. */
   readonly now?: number;
 }
 
-/** A delivery without a valid signature, or one that is too old. Answer it with 401. */
+/** A delivery has no valid signature or is too old. Respond with status 401. */
 export class SignatureError extends Error {
   override readonly name = "SignatureError";
 }
 
 /**
- * Verifies a delivery in full and returns its event. `body` is the raw body as it arrived; `secrets` are the secrets of
- * the subscription that you hold, which are two during a rotation. Throws a `SignatureError` if no secret fits, or if the
- * delivery is older than the tolerance.
+ * Verifies a delivery with a full body and returns its event. `body` is the raw body as received. `secrets` are the
+ * current secrets of the subscription; there are two during a rotation. Throws a `SignatureError` if no secret matches,
+ * or if the delivery is older than the tolerance.
  */
 export function verify(
   body: Uint8Array | string,
@@ -38,8 +38,8 @@ export function verify(
 }
 
 /**
- * Verifies a delivery to a subscription whose `payload_mode` is `minimal`. Its body has no time, so the age of a delivery
- * is checked only if the subscription has `standard_webhooks`.
+ * Verifies a delivery to a subscription whose `payload_mode` is `minimal`. Its body contains no time, so the age of a
+ * delivery is checked only if the subscription has `standard_webhooks`.
  */
 export function verifyMinimal(
   body: Uint8Array | string,
@@ -50,7 +50,7 @@ export function verifyMinimal(
   return JSON.parse(checkedBody(body, headers, secrets, settings));
 }
 
-/** Checks the signature, and the time if it is signed with the headers. Returns the body as text. */
+/** Verifies the signature and, if the headers of Standard Webhooks are present, the time. Returns the body as text. */
 function checkedBody(
   body: Uint8Array | string,
   headers: HeaderSource,
@@ -72,7 +72,8 @@ function checkedBody(
     const given = ["x-svc-signature", "x-svc-signature-previous"].map((name) =>
       headerOf(headers, name),
     );
-    // A secret as whsec_ demands the headers above, which have the time: a replayed delivery may have lost them.
+    // A secret in the form whsec_ requires the headers above. A replayed delivery could omit them, because they contain
+    // the time.
     const expected = plain.map(({ key }) => `sha256=${hmac(key, bytes).toString("hex")}`);
     requireMatch(given, expected);
   }
@@ -80,16 +81,18 @@ function checkedBody(
 }
 
 const STANDARD = "whsec_";
-/** The fewest bytes of a key as `whsec_`, which are those of the shortest secret that a subscription can have. */
+/** Minimum length in bytes of a key in the form `whsec_`: the shortest secret that a subscription can have. */
 const LEAST_BYTES = 8;
 
-/** Returns the key of a secret. `whsec_` is the form of Standard Webhooks, the base64 of the plain secret. */
+/**
+ * Returns the key of a secret. After `whsec_`, the form of Standard Webhooks, follows the base64 of the plain secret.
+ */
 function keyOf(secret: string): { readonly key: Buffer; readonly isStandard: boolean } {
   if (secret === "") throw new TypeError("A secret is empty.");
   if (!secret.startsWith(STANDARD)) return { key: Buffer.from(secret), isStandard: false };
   const encoded = secret.slice(STANDARD.length);
   const key = Buffer.from(encoded, "base64");
-  // The decoder skips what is no base64.
+  // The decoder ignores other characters, so the key is encoded again and compared.
   if (key.toString("base64") !== encoded || key.length < LEAST_BYTES)
     throw new TypeError(`A secret is not ${STANDARD} and the base64 of at least 8 bytes.`);
   return { key, isStandard: true };
@@ -109,12 +112,12 @@ function requireMatch(given: readonly string[], expected: readonly string[]): vo
 }
 
 function checkTime(at: number, { toleranceS = 300, now = Date.now() }: VerifySettings): void {
-  // A time that is not a number fails too.
+  // The negated comparison also rejects a time that is not a number.
   if (!(Math.abs(now - at) <= toleranceS * 1_000))
     throw new SignatureError("The delivery is too old, or the clock is wrong.");
 }
 
-/** Returns a header; empty if it is absent. */
+/** Returns the value of a header; empty if it is absent. */
 function headerOf(headers: HeaderSource, name: string): string {
   if (headers instanceof Headers) return headers.get(name) ?? "";
   const found = Object.entries(headers).find(([key]) => key.toLowerCase() === name)?.[1] ?? "";

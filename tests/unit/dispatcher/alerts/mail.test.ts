@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 
 import type { Cause } from "../../../../dispatcher/alerts/incidents.ts";
 import { alertMail, type Recipient, type MailedAlert } from "../../../../dispatcher/alerts/mail.ts";
-import { ALERT_KINDS } from "../../../../src/outbox/mail.ts";
+import { ALERT_KINDS } from "../../../../src/outbox/alert.ts";
 
 test("both parts of the mail have the first and the last failure, and the link to enable it", () => {
   const { subject, text, html = "", to, kind } = mail();
@@ -39,10 +39,10 @@ test.each([
   "names the condition %s at a rate of %p, and the beginning",
   (condition, rate, words) => {
     const since = new Date("2026-06-01T11:30:00Z");
-    const standing = { condition, successRate1h: rate, since };
+    const summary = { condition, successRate1h: rate, since };
     const { text } = alertMail([alert()], owner, {
       serverRoot: "https://reviews.example",
-      standing,
+      summary,
     });
     expect(text).toContain(`Condition: ${words}\n`);
     expect(text).toContain("Failing since: 2026-06-01 11:30:00 UTC\n");
@@ -65,7 +65,7 @@ test("the latest alert leads, also a recovery", () => {
 test("alerts of several subscriptions are one mail, with a line for each", () => {
   const other = alert({ subscriptionId: "other", label: "Nightly", kind: "head_retrying" });
   const { subject, text } = mail([alert(), other]);
-  expect(subject).toEndWith("Alerts of 2 webhook subscriptions");
+  expect(subject).toEndWith("Alerts for 2 webhook subscriptions");
   expect(text).toContain("Nightly: Two attempts to deliver a webhook event");
   expect(text).toContain("https://reviews.example/dashboard/webhooks\n");
 });

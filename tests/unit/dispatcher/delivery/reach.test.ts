@@ -30,6 +30,7 @@ test.each([
 
 const measured = { durationMs: 1, resent: false };
 const now = new Date(0);
+const clock = { now: () => now };
 
 /** Attempts at destinations of a partner each; `took` is the time of the attempt in ms. */
 function attempts() {
@@ -44,17 +45,17 @@ function attempts() {
     reach,
     fails(n: number, ms: number, fault: OwnPart = "network", took = 0) {
       const failed = { kind: "failed", errorCode: "connect", detail: "", fault } as const;
-      return reach.note({ ...failed, ...measured }, at(n, ms, took), now);
+      return reach.note({ ...failed, ...measured }, at(n, ms, took), clock);
     },
     /** An attempt that fails by a look-up that was made at `rememberedMs`. */
     remembers(n: number, ms: number, rememberedMs: number, isAnswered = false) {
       const dns = { kind: "failed", errorCode: "dns", detail: "", rememberedMs } as const;
       const evidence = isAnswered ? { works: ["names"] as const } : { fault: "names" as const };
-      return reach.note({ ...dns, ...evidence, ...measured }, at(n, ms), now);
+      return reach.note({ ...dns, ...evidence, ...measured }, at(n, ms), clock);
     },
     works(n: number, ms: number, works: readonly OwnPart[] = ["network"]) {
       const refused = { kind: "failed", errorCode: "connect", detail: "", works } as const;
-      return reach.note({ ...refused, ...measured }, at(n, ms), now);
+      return reach.note({ ...refused, ...measured }, at(n, ms), clock);
     },
   };
 }
@@ -106,7 +107,7 @@ describe("whose failure it is", () => {
         fault: "network",
       } as const;
       const made = { host: `own${n}`, partnerId: 0, startedMs: 0, endedMs: 6_000_000 };
-      expect(reach.note({ ...failed, ...measured }, made, now)).toBeUndefined();
+      expect(reach.note({ ...failed, ...measured }, made, clock)).toBeUndefined();
     }
   });
 
@@ -205,7 +206,7 @@ test("an outage lasts for a minute after the last failure of ours, and keeps its
   reach.note(
     { kind: "unsent", detail: "", fault: "proxy", ...measured },
     { host: "h", partnerId: 1, startedMs: 0, endedMs: 50_000 },
-    new Date(50_000),
+    { now: () => new Date(50_000) },
   );
   expect(reach.outage).toEqual({ part: "proxy", since: now });
   expect(reach.settle(109_999)).toBe(false);

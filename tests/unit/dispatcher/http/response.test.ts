@@ -97,7 +97,7 @@ describe("malformed answers", () => {
         const parser = parse(...splitAt(text, cut));
         expect(parser.state).toBe("invalid");
         expect(parser.head).toBeUndefined();
-        expect(parser.problem).toStartWith("the answer");
+        expect(parser.problem).toStartWith("the response");
       }
     },
   );

@@ -75,6 +75,6 @@ const mail = {
 
 const MINUTES = [1, 5, 30, 120, 360, 720, 1_440];
 
-const fault = { errorCode: "smtp_451", lastError: "RCPT TO was answered 451." };
+const fault = { errorCode: "smtp_451", lastError: "RCPT TO failed with reply 451." };
 
 const failed: MailOutcome = { kind: "failed", ...fault };

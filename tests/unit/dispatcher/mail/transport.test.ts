@@ -24,19 +24,22 @@ describe("the answer of a mail server", () => {
       expect(outcomeOf(answer(command, code))).toEqual({
         kind,
         errorCode: `smtp_${code}`,
-        lastError: `${command} was answered ${code}.`,
+        lastError: `${command} failed with reply ${code}.`,
       }));
 });
 
 test("keeps the two numbers of an answer and none of its words", () => {
   const outcome = outcomeOf(answer("RCPT TO", 550, "5.1.1 <ada@reviews.example> unknown"));
-  expect(outcome).toMatchObject({ lastError: "RCPT TO was answered 550 5.1.1." });
+  expect(outcome).toMatchObject({ lastError: "RCPT TO failed with reply 550 5.1.1." });
   expect(JSON.stringify(outcome)).not.toContain("ada");
 });
 
 test("does not repeat text in the place of a command", () => {
   const outcome = outcomeOf(answer("RCPT TO:<ada@reviews.example>", 450));
-  expect(outcome).toMatchObject({ kind: "failed", lastError: "The connection was answered 450." });
+  expect(outcome).toMatchObject({
+    kind: "failed",
+    lastError: "The connection failed with reply 450.",
+  });
 });
 
 describe("an error without an answer", () => {

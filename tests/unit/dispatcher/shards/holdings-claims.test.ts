@@ -184,6 +184,7 @@ describe("shards that are too many", () => {
     await running;
     const left = FIVE.map((shard) => [shard, claim(shard, shard === 4)]);
     expect(all("leave")).toEqual([["leave", "D2", ...left]]);
+    expect(holdings.shards.size).toBe(0);
   });
 });
 

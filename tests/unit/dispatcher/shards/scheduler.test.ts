@@ -43,6 +43,13 @@ describe("a received wake", () => {
     await pass(150);
     expect(cleared).toEqual([["A"], ["B"]]);
   });
+
+  test("is left to the next holder if its shard is released meanwhile", async () => {
+    publish(wake("A"));
+    held.clear();
+    await pass(250);
+    expect([woken, cleared]).toEqual([["A"], []]);
+  });
 });
 
 describe("a sorted set", () => {

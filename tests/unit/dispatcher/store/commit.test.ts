@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 
 import type { DbOrTx } from "../../../../db/client.ts";
 import type { AttemptRecord } from "../../../../dispatcher/store/attempt-queries.ts";
-import { commitAttempts } from "../../../../dispatcher/store/committer.ts";
+import { commitAttempts } from "../../../../dispatcher/store/attempt-queries.ts";
 
 test("runs of successes lock their subscriptions in one order, whatever the order of the records", async () => {
   const { given } = await committed(

@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { riskySettings } from "../../../../src/operate/doctor/risks.ts";
+import { riskySettings } from "../../../../src/operate/doctor/users.ts";
 import { readConfig } from "../../../../src/lib/config.ts";
 
 describe("a setting", () => {

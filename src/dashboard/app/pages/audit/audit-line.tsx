@@ -9,7 +9,7 @@ import { Dimmed, Facts } from "../../ui/layout.tsx";
 import { Tag } from "../../ui/badges.tsx";
 import { ExactTime } from "../../ui/time.tsx";
 import { companyOptions } from "../companies/data.ts";
-import { useTeamNames } from "../partner/team-data.ts";
+import { useTeamNames } from "../partner/data.ts";
 import { userOptions } from "../users/data.ts";
 import { useReader } from "../webhooks/data/data.ts";
 import { subscriptionsOptions } from "../webhooks/data/reads.ts";
@@ -22,7 +22,7 @@ interface AuditDetailsProps {
   readonly onActor: (id: number) => void;
 }
 
-/** Returns the columns of an audit log entry: actor and action, marks, and the time. */
+/** Returns the cells of an audit log entry by column: the action with its actor, a mark, and the time. */
 export const auditColumns = (entry: AuditEntry) => ({
   Action: (
     <>
@@ -44,7 +44,10 @@ export const auditColumns = (entry: AuditEntry) => ({
   ),
 });
 
-/** Marks audit log entries that deserve attention: actions during an impersonation, and security-relevant actions. */
+/**
+ * Shows a tag at audit log entries that deserve attention: actions during an impersonation, and security-relevant
+ * actions.
+ */
 function Mark({ entry }: { readonly entry: AuditEntry }) {
   const isImpersonated = entry.impersonator_id !== null;
   if (!isImpersonated && !isSevere(entry.action)) return null;
@@ -95,7 +98,7 @@ function SubjectCompany({ id }: { readonly id: number }) {
   return `: ${data?.name ?? `company ${id}`}`;
 }
 
-/** Shows all that is known of an entry. */
+/** Shows all fields of an audit log entry. */
 export function AuditDetails({ entry, onActor }: AuditDetailsProps) {
   const { actor_id: actor, impersonator_id: impersonator, request_id: request } = entry;
   return (
@@ -116,7 +119,7 @@ export function AuditDetails({ entry, onActor }: AuditDetailsProps) {
             "User agent": entry.user_agent ?? "None",
             Request:
               request === null ? (
-                "None: a command line did it"
+                "None (run from the command line)"
               ) : (
                 <CopyableId id={request} label="Copy the request's id" />
               ),
@@ -125,7 +128,7 @@ export function AuditDetails({ entry, onActor }: AuditDetailsProps) {
       />
       {actor !== null && (
         <Button mt="sm" size="xs" variant="default" onClick={() => onActor(actor)}>
-          Only what this user did
+          Show only this user
         </Button>
       )}
     </Box>
@@ -134,6 +137,6 @@ export function AuditDetails({ entry, onActor }: AuditDetailsProps) {
 
 function Who({ id, name }: { readonly id: number | null; readonly name: string | null }) {
   const { data } = useQuery(userOptions(useApi(), useIsOperator() ? id : null));
-  if (id === null) return "Nobody who is known here";
+  if (id === null) return "Unknown user";
   return `${name ?? "Unknown"}${data === undefined ? "" : `, ${data.email}`} (user ${id})`;
 }

@@ -29,8 +29,11 @@ export function auditQuery(get: Get) {
   };
 }
 
-/** Categories of actions, by the beginning of their names. The first that fits has an action; the last has all others. */
-const CATEGORIES = [
+/**
+ * Categories of audit actions: the value and title of a category, and a pattern for the names of its actions. An
+ * action belongs to the first category whose pattern matches. The last pattern matches all names.
+ */
+const CATEGORY_PATTERNS = [
   [
     "sign_in",
     "Sign-in",
@@ -44,11 +47,11 @@ const CATEGORIES = [
 
 const byCategory = Map.groupBy(
   Object.keys(ACTION_WORDS),
-  (action) => CATEGORIES.find(([, , pattern]) => pattern.test(action))?.[0],
+  (action) => CATEGORY_PATTERNS.find(([, , pattern]) => pattern.test(action))?.[0],
 );
 
-/** All known actions by category. */
-export const AUDIT_CATEGORIES = CATEGORIES.map(([category, group]) => ({
+/** All audit actions that this version of the dashboard knows, by category. */
+export const AUDIT_CATEGORIES = CATEGORY_PATTERNS.map(([category, group]) => ({
   category,
   group,
   actions: byCategory.get(category) ?? [],

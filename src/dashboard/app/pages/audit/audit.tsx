@@ -20,7 +20,7 @@ import { PageHeader } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
 import { EmptyState } from "../../ui/states.tsx";
-import { allAccountsOptions } from "../partner/accounts-data.ts";
+import { allAccountsOptions } from "../partner/data.ts";
 import { CompanySelect } from "../companies/company-select.tsx";
 import { findByEmail, userOptions } from "../users/data.ts";
 import { AUDIT_CATEGORIES, type AuditQuery, auditQuery, FILTERS } from "./audit-words.ts";
@@ -87,7 +87,7 @@ const ACTIONS = AUDIT_CATEGORIES.map(({ group, actions }) => ({
   items: actions.map((value) => ({ value, label: sentence(phraseOf(value)) })),
 }));
 
-/** Saves the entries that the filters match. */
+/** Menu that saves the audit log entries that match the filters as a file. */
 function ExportButton({ query }: { readonly query: AuditQuery }) {
   const { load } = auditLogOptions(useApi(), useIsOperator(), query);
   return (

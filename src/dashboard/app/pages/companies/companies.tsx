@@ -1,4 +1,4 @@
-import { PageTabs } from "../../ui/page-tabs.tsx";
+import { PageTabs } from "../../ui/layout.tsx";
 import { Group } from "@mantine/core";
 
 import { useApi } from "../../session/session.tsx";
@@ -225,7 +225,7 @@ function CompanyActions(props: CompanyActionsProps) {
   );
 }
 
-/** Button that requires a second factor of the company's people, or stops that. */
+/** Button that requires a second factor of the company's users, or ends this requirement. */
 function RequirementSwitch({ type, company }: CompanyActionsProps) {
   const { setFactorRequired } = useCompanyActions();
   const { id, name, require_second_factor: isRequired } = company;
@@ -241,12 +241,12 @@ function RequirementSwitch({ type, company }: CompanyActionsProps) {
       }
       action={label}
       onConfirm={() => setFactorRequired(type, id, !isRequired)}
-      done={`Two-step verification is ${isRequired ? "not required any more" : "required"} at ${name}.`}
+      done={`Two-step verification is ${isRequired ? "no longer required" : "required"} at ${name}.`}
     >
       {isRequired
         ? "Users without a second factor sign in with their password only. Existing factors stay."
         : "Users without a second factor set one up at their next sign-in. Current sessions stay active."}
-      {type === "partner" && " The people of its accounts are not concerned."}
+      {type === "partner" && " This does not apply to the users of its accounts."}
     </ConfirmedAction>
   );
 }
@@ -261,19 +261,19 @@ function CompanySwitch({ type, company }: CompanyActionsProps) {
       onSwitch={(next) => setActive(type, id, next)}
       done={`${name} is ${isActive ? "inactive: nobody there is signed in" : "active"}.`}
     >
-      {isActive ? ENDS[type] : STARTS[type]}
+      {isActive ? DEACTIVATION_WORDS[type] : ACTIVATION_WORDS[type]}
     </ActiveSwitch>
   );
 }
 
-const ENDS = {
+const DEACTIVATION_WORDS = {
   partner:
     "All users of the partner and of its accounts are signed out immediately and cannot sign in. Their tokens and API keys are revoked permanently, including those of clients that act for them. Reviews still arrive.",
   account:
     "All users of the account are signed out immediately and cannot sign in. Their tokens and API keys are revoked permanently. Reviews still arrive.",
 } as const;
 
-const STARTS = {
+const ACTIVATION_WORDS = {
   partner:
     "Its users and those of its active accounts can sign in again. Previous tokens and API keys stay revoked.",
   account: "Its users can sign in again. Previous tokens and API keys stay revoked.",

@@ -1,6 +1,6 @@
 /*
- * Drafts of the forms for companies, under the names of the API. An empty text in a draft means that the value is
- * absent.
+ * Values of the forms for companies before they are sent. Their fields have the same names as in the API. An empty
+ * text means that the value is absent.
  */
 
 export interface CompanyDraft {

@@ -98,7 +98,7 @@ function StoresField({ form }: { readonly form: FormState<AccountDraft> }) {
   return (
     <Textarea
       label="Stores"
-      description={`One name per line; none can be added later. ${counted(length, "store")} so far.`}
+      description={`One name per line. You cannot add stores later. ${counted(length, "store")} so far.`}
       autosize
       minRows={3}
       maxRows={10}

@@ -61,7 +61,7 @@ export function CompanySelect(props: CompanySelectProps) {
       required={required === true}
       data={[...(isListed ? [] : [itemOf(current)]), ...groups]}
       filter={({ options }) => options}
-      nothingFoundMessage="No company of that name"
+      nothingFoundMessage="No company has this name"
       searchValue={search}
       onSearchChange={setSearch}
       value={value === undefined ? null : String(value)}

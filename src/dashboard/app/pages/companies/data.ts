@@ -25,7 +25,7 @@ export interface CompanyChoice {
 
 /** Cached names may be up to a minute old, because names rarely change. */
 const NAMES_STALE_MS = 60_000;
-const CHOICES = 20;
+const MAX_CHOICES = 20;
 
 export function partnersOptions(api: ApiClient, filter: CompanyFilter) {
   return listOptions(["partners", filter], (cursor) =>
@@ -69,7 +69,7 @@ export const companyOptions = (api: ApiClient, id: number | null | undefined) =>
 
 /** Reads the first companies of a type whose name contains the text, as choices of a select. */
 export function companyChoicesOptions(api: ApiClient, type: CompanyType, name: string) {
-  const query = { limit: CHOICES, ...(name !== "" && { name }) };
+  const query = { limit: MAX_CHOICES, ...(name !== "" && { name }) };
   return queryOptions<CompanyChoice[]>({
     queryKey: [`${type}s`, "choices", name],
     queryFn: async () => {
@@ -99,7 +99,7 @@ export function useCompanyActions() {
     },
     setFactorRequired: (type: CompanyType, id: number, isRequired: boolean) => {
       // The assertion is safe because contract 10.6 has this route. The typed client lacks it, because the server
-      // defines the routes of all kinds of records in a loop.
+      // defines the same routes for several types of objects in a loop.
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion
       const company = (type === "partner" ? partners({ id }) : accounts({ id })) as unknown as {
         patch(body: { require_second_factor: boolean }): Parameters<typeof answerOf<unknown>>[0];

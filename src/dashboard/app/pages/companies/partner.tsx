@@ -1,16 +1,20 @@
-import { Alert, Group, Text } from "@mantine/core";
-import { useQuery } from "@tanstack/react-query";
+import { Alert, Group, Text, Button } from "@mantine/core";
+import { useQuery, useMutation } from "@tanstack/react-query";
 import { Redirect, Route, Switch, useParams } from "wouter";
 
+import { answerOf } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
-import { Icon } from "../../ui/icon.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
 import { idOf } from "../../ui/format.ts";
+import { Icon } from "../../ui/icon.tsx";
 import { PageHeader, PageLink } from "../../ui/layout.tsx";
+import { notify } from "../../ui/notify.ts";
+import { SecretField } from "../../ui/secret.tsx";
 import { Loaded, NotFound } from "../../ui/states.tsx";
-import { READING_PAGES } from "../webhooks/pages.ts";
+import { Time } from "../../ui/time.tsx";
 import { ViewedPartnerContext } from "../webhooks/data/data.ts";
+import { READING_PAGES } from "../webhooks/pages.ts";
 import { companyOptions } from "./data.ts";
-import { ActAsPartner } from "./act-as-partner.tsx";
 
 const BACK = { href: "~/dashboard/companies", title: "Companies" };
 
@@ -70,5 +74,44 @@ function Banner({ id, name }: { readonly id: number; readonly name: string }) {
         </PageLink>
       </Group>
     </Alert>
+  );
+}
+
+interface PartnerProps {
+  readonly id: number;
+  readonly name: string;
+}
+
+/** Button with which an operator opens the webhook pages of a partner and acts there as its owner. */
+function ActAsPartner({ id, name }: PartnerProps) {
+  const { admin } = useApi();
+  const { mutate, data, isPending, reset } = useMutation({
+    mutationFn: () =>
+      answerOf(
+        admin.partners({ id })["portal-links"].post({ pages: ["webhooks"], access: "write" }),
+      ),
+    onError: (error) => notify.failed(error),
+  });
+  return (
+    <>
+      <Button variant="default" size="xs" loading={isPending} onClick={() => mutate()}>
+        Act as partner
+      </Button>
+      <Dialog opened={data !== undefined} onClose={reset} title={`Act as ${name}`} centered>
+        {data !== undefined && (
+          <>
+            <Text size="sm" mb="sm">
+              The link opens the webhook pages as the owner. It works once and expires{" "}
+              <Time at={data.expires_at} mayBeAhead />. Everything that you do is recorded in the
+              audit log.
+            </Text>
+            <SecretField label="Portal link" value={data.url} />
+            <Button component="a" href={data.url} target="_blank" rel="noopener" mt="sm">
+              Open portal
+            </Button>
+          </>
+        )}
+      </Dialog>
+    </>
   );
 }

@@ -1,4 +1,4 @@
-import { PageTabs } from "../../ui/page-tabs.tsx";
+import { PageTabs } from "../../ui/layout.tsx";
 import { Code, Group, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 
@@ -20,7 +20,7 @@ export function Page() {
     <>
       <PageHeader
         title="Connections"
-        description="Review providers and single sign-on connections."
+        description="Providers of reviews, and connections for single sign-on."
       />
       <PageTabs
         value={get("tab") === "sso" ? "sso" : "providers"}
@@ -49,7 +49,8 @@ function Providers() {
     <>
       <Group justify="space-between" mb="md" gap="sm">
         <Text size="sm" c="dimmed" maw={620} flex="1 1 280px">
-          A provider reports the events of a review site, signed with its secret.
+          A provider reports the events of a review site in requests that are signed with its
+          secret.
         </Text>
         {create}
       </Group>
@@ -87,7 +88,8 @@ function Providers() {
         onClose={() => setSecret(undefined)}
       >
         <Text size="sm">
-          Whoever sends events signs the body with it, in <Code>X-Provider-Signature</Code>.
+          The puller signs the body of each request with this secret, in the header{" "}
+          <Code>X-Provider-Signature</Code>.
         </Text>
       </SecretDialog>
     </>
@@ -110,8 +112,8 @@ function RotateSecret({ provider: { id, name }, onSecret }: RotateSecretProps) {
       danger
       onConfirm={async () => onSecret(await rotateSecret(id))}
     >
-      The secret until now stays valid for 24 hours. Give the new one to the puller of {name} by
-      then.
+      The current secret stays valid for 24 hours. Configure the new one in the puller of {name}{" "}
+      before it expires.
     </ConfirmedAction>
   );
 }

@@ -2,7 +2,7 @@ import { answerOf, type ApiClient, pageAt } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
 import { listOptions, type RowOf, useRefresh } from "../../ui/pages.ts";
 
-/** Values of the form for an SSO connection before they are sent, under the names of the API. */
+/** Values of the form for an SSO connection before they are sent. The fields have the same names as in the API. */
 export interface SsoDraft extends Pick<
   SsoConnection,
   "issuer" | "client_id" | "password_login" | "trust_email"
@@ -79,7 +79,10 @@ export const ssoConnectionsOptions = (api: ApiClient, filter: { readonly company
 
 export type SsoConnection = RowOf<typeof ssoConnectionsOptions>;
 
-/** Requests that create or change SSO connections. Each request invalidates the cached list of connections. */
+/**
+ * Requests that create, change or delete SSO connections. Each request invalidates the cached list of SSO
+ * connections.
+ */
 export function useSsoActions() {
   const connections = useApi().admin["sso-connections"];
   const { inBackground, andRead } = useRefresh(["sso-connections"]);

@@ -27,8 +27,8 @@ export function useDispatcherState() {
 const BACKLOGS_MS = 5_000;
 
 /**
- * Reads the subscriptions that have queued events. Subscriptions with the longest queue or with the oldest
- * event come first.
+ * Reads the subscriptions that have queued events. With `depth`, the subscriptions with the longest queue come first;
+ * with `age`, those with the oldest event.
  */
 export const backlogsOptions = (api: ApiClient, order: "depth" | "age") => ({
   ...listOptions(["backlogs", order], async (cursor) => {

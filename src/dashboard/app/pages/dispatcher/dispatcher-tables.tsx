@@ -10,7 +10,7 @@ import { counted, duration, number, sentence } from "../../ui/format.ts";
 import { CellText, Dimmed, Panel, PageLink } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
-import { useNow } from "../../ui/countdown.ts";
+import { useNow } from "../../ui/time.tsx";
 import { ExactTime, Time } from "../../ui/time.tsx";
 import { usePartnerName } from "../companies/data.ts";
 import { DisableSubscription, EnableSubscription } from "../webhooks/operator-actions.tsx";
@@ -22,14 +22,16 @@ interface Rows<List extends keyof DispatcherState> {
   readonly rows: DispatcherState[List];
 }
 
-/** Shows the oldest blocking event of each subscription, because a failing receiver may block hundreds of events. */
+/**
+ * Shows only the oldest blocking event of each subscription, because a failing receiver may block hundreds of events.
+ */
 export function BlockedHeads({ rows }: Rows<"blocked_heads">) {
   const partner = usePartnerName();
   if (rows.length === 0) return <Dimmed size="sm">No event is waiting for a retry.</Dimmed>;
   const bySubscription = Map.groupBy(rows, (one) => one.subscription_id);
   return (
     <DataTable
-      caption="Subscriptions with a failed event that holds back later ones"
+      caption="Subscriptions with a failed event that blocks later events"
       rows={[...bySubscription.values()].flatMap(([one, ...others]) =>
         one === undefined ? [] : [{ ...one, others: others.length }],
       )}
@@ -67,9 +69,9 @@ export function BlockedHeads({ rows }: Rows<"blocked_heads">) {
   );
 }
 
-const REASONS: Readonly<Record<string, string>> = {
+const DISABLED_REASONS: Readonly<Record<string, string>> = {
   consecutive_failures: "Too many consecutive failures",
-  manual: "Disabled by hand",
+  manual: "Disabled manually",
   operator: "Disabled by an operator",
   suspended: "The partner is suspended",
 };
@@ -79,7 +81,7 @@ export function DisabledSubscriptions({ rows }: Rows<"disabled_subscriptions">) 
   if (rows.length === 0) return <Dimmed size="sm">Every subscription is active.</Dimmed>;
   return (
     <DataTable
-      caption="Subscriptions that are disabled, the last ones first"
+      caption="Disabled subscriptions, most recently disabled first"
       rows={rows}
       rowKey={(one) => one.id}
       end="Actions"
@@ -90,9 +92,10 @@ export function DisabledSubscriptions({ rows }: Rows<"disabled_subscriptions">) 
           </SubscriptionLink>
         ),
         Partner: partner(one.partner_id),
-        Why: `${REASONS[one.disabled_reason] ?? sentence(one.disabled_reason)}${one.consecutive_failure_count > 0 ? ` (${one.consecutive_failure_count})` : ""}`,
+        Why: `${DISABLED_REASONS[one.disabled_reason] ?? sentence(one.disabled_reason)}${one.consecutive_failure_count > 0 ? ` (${one.consecutive_failure_count})` : ""}`,
         Since: <ExactTime at={one.disabled_at} />,
-        // The activation of the partner enables it (contract 10.1).
+        // Omits the button for the subscription of a suspended partner, because only the activation of the partner
+        // enables this subscription (contract 10.1).
         Actions: one.disabled_reason !== "suspended" && (
           <EnableSubscription
             partnerId={one.partner_id}
@@ -110,8 +113,8 @@ export function Dispatchers({ rows }: Rows<"dispatchers">) {
   if (rows.length === 0)
     return (
       <Dimmed size="sm">
-        None runs. Start one with <code>bun run dispatcher</code>; it takes the shards within
-        seconds.
+        No dispatcher is running. Start one with <code>bun run dispatcher</code>. It claims the
+        shards within seconds.
       </Dimmed>
     );
   return (
@@ -237,7 +240,7 @@ interface BacklogProps {
 
 function State({ backlog: { is_active: isActive, due_at: dueAt } }: BacklogProps) {
   if (!isActive) return <StateBadge state="disabled" />;
-  if (dueAt === null) return <Text size="sm">Under way</Text>;
+  if (dueAt === null) return <Text size="sm">In progress</Text>;
   return (
     <Tag color="yellow">
       Retry <Time at={dueAt} mayBeAhead />
@@ -260,5 +263,5 @@ function LastError({ error }: { readonly error: Backlog["last_error"] }) {
 
 function holderOf({ dispatcher_id: id }: Backlog, letters: ReadonlyMap<string, string>): string {
   if (id === null) return "no dispatcher";
-  return `dispatcher ${letters.get(id) ?? "that just came"}`;
+  return `dispatcher ${letters.get(id) ?? "that just started"}`;
 }

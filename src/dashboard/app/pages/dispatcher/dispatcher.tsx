@@ -6,7 +6,7 @@ import { LiveBadge, StateSummary } from "../../ui/badges.tsx";
 import { counted, duration, number } from "../../ui/format.ts";
 import { NamedValue, PageHeader, Panel } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
-import { useNow } from "../../ui/countdown.ts";
+import { useNow } from "../../ui/time.tsx";
 import {
   Backlogs,
   BlockedHeads,
@@ -39,7 +39,7 @@ export function Page() {
 }
 
 /** Rounds an age down to full ten seconds, so that screen readers do not announce the age every second. */
-const tens = (seconds: number) => Math.floor(seconds / 10) * 10;
+const roundedToTens = (seconds: number) => Math.floor(seconds / 10) * 10;
 
 function Freshness({ live, at }: { readonly live: LiveState; readonly at: number }) {
   const now = useNow(1_000);
@@ -48,7 +48,7 @@ function Freshness({ live, at }: { readonly live: LiveState; readonly at: number
   return (
     <LiveBadge state={isStale ? "waiting" : "live"}>
       {isStale &&
-        `Not live: as it was ${duration(tens((now - at) / 1_000))} ago. ${live === "live" ? "Waiting for news." : "Connecting again."}`}
+        `Not live: data is ${duration(roundedToTens((now - at) / 1_000))} old. ${live === "live" ? "Waiting for an update." : "Reconnecting."}`}
     </LiveBadge>
   );
 }
@@ -85,10 +85,10 @@ function Problems({ problems }: { readonly problems: readonly string[] }) {
   return (
     <StateSummary
       isWell={isWell}
-      title={isWell ? "All is well" : `${counted(problems.length, "thing")} to look at`}
+      title={isWell ? "No problems" : counted(problems.length, "problem")}
     >
       {isWell
-        ? "Every shard has an owner, nothing is late, and no endpoint is failing."
+        ? "Every shard has a dispatcher, no event is late, and no endpoint is failing."
         : problems.join(" ")}
     </StateSummary>
   );
@@ -97,13 +97,13 @@ function Problems({ problems }: { readonly problems: readonly string[] }) {
 function Totals({ state: { lag, mails, dispatchers, shards, truncated } }: StateProps) {
   return (
     <Paper withBorder p="md" component="dl" className="value-grid">
-      <NamedValue name="Lag" hint="age of the oldest event that could be sent">
+      <NamedValue name="Lag" hint="age of the oldest event that is due">
         {duration(lag.lag_s)}
       </NamedValue>
       <NamedValue name="Queued events" hint={`of ${counted(lag.subscriptions, "subscription")}`}>
         {number(lag.entries) + (truncated ? "+" : "")}
       </NamedValue>
-      <NamedValue name="Queued mails" hint="codes, notices, warnings">
+      <NamedValue name="Queued mails" hint="codes, notifications and alerts">
         {number(mails.queued)}
       </NamedValue>
       <NamedValue name="Dispatchers" hint={`share the ${shards.length} shards`}>
@@ -115,14 +115,17 @@ function Totals({ state: { lag, mails, dispatchers, shards, truncated } }: State
 
 type Shard = DispatcherState["shards"][number];
 
-/** Returns a hue for a dispatcher. The golden angle keeps neighbours apart; the letters tell similar ones apart. */
+/**
+ * Returns a hue for a dispatcher. Steps of the golden angle give successive dispatchers different hues. Two
+ * dispatchers with similar hues can be told apart by their letters.
+ */
 const hueOf = (index: number): CSSProperties & { readonly "--hue": number } => ({
   "--hue": (210 + index * 137) % 360,
 });
 
 /**
- * Shows all shards as a grid. Colour and letter of a shard identify its dispatcher, and a ring marks a late
- * shard. A text list below the grid contains the same information.
+ * Shows all shards as a grid. Colour and letter of a shard identify its dispatcher, and a ring marks a shard with
+ * late events. A text list below the grid contains the same information.
  */
 function Shards({ state }: { readonly state: DispatcherState }) {
   const letters = lettersOf(state.dispatchers);
@@ -145,8 +148,8 @@ function Shards({ state }: { readonly state: DispatcherState }) {
         ))}
       </SimpleGrid>
       <Text size="sm" c="dimmed" mt="sm">
-        Each shard carries a share of the subscriptions. The letter is its dispatcher; a dashed one
-        has none, a ringed one is late.
+        Each shard holds a part of the subscriptions. The letter names its dispatcher. A dashed
+        shard has no dispatcher; a ringed shard has late events.
       </Text>
       <details className={css.shardList}>
         <summary>Show as text</summary>

@@ -21,7 +21,7 @@ interface Observed {
   readonly mails: { readonly queued: number; readonly next_due_at: string | null };
 }
 
-/** A dispatcher that sends no heartbeat for this time loses its lease, and with the lease its shards. */
+/** Time in ms after which a dispatcher without a heartbeat loses its lease, and with it all its shards. */
 const SILENT_MS = 4_000;
 const LATE_S = 10;
 const MAILS_LATE_MS = 60_000;
@@ -38,31 +38,33 @@ export function problemsOf(state: Observed, now: number): string[] {
   const mailsWaitMs = mails.next_due_at === null ? 0 : now - Date.parse(mails.next_due_at);
   const isStopped = dispatchers.length === 0;
   return [
-    isStopped && "No dispatcher runs: nothing is delivered until one is started.",
-    silent > 0 && `${counted(silent, "dispatcher")} gave no sign of life; others take over.`,
+    isStopped && "No dispatcher is running: nothing is delivered until you start one.",
+    silent > 0 &&
+      `${counted(silent, "dispatcher")} sent no heartbeat; other dispatchers take over.`,
     ...[...new Set(dispatchers.flatMap(({ outage }) => outage ?? []))].map(outageText),
-    !isStopped && free > 0 && `${counted(free, "shard")} of ${shards.length} without an owner.`,
-    quarantined > 0 && `${counted(quarantined, "lane")} quarantined for a reason on our side.`,
+    !isStopped && free > 0 && `${counted(free, "shard")} of ${shards.length} without a dispatcher.`,
+    quarantined > 0 &&
+      `${counted(quarantined, "lane")} quarantined because of a problem in ReviewRelay.`,
     lag.lag_s > LATE_S && "Events that are due are waiting too long. Check the lag.",
     mailsWaitMs > MAILS_LATE_MS &&
       `${counted(mails.queued, "mail")} queued, the first due ${duration(mailsWaitMs / 1_000)} ago.`,
     blocked_heads.length > 0 &&
-      `${counted(blocked_heads.length, "event")} that failed and will be tried again.`,
+      `${counted(blocked_heads.length, "event")} failed and will be retried.`,
     disabled_subscriptions.length > 0 &&
-      `${counted(disabled_subscriptions.length, "subscription")} disabled, with events held.`,
+      `${counted(disabled_subscriptions.length, "subscription")} disabled with held events.`,
   ].filter((one) => one !== false);
 }
 
-const OUTAGES: Readonly<Record<string, string>> = {
-  machine: "The machine lacks descriptors, ports or memory",
-  proxy: "The egress proxy cannot be reached or rejects the service",
-  policy: "The egress proxy or a firewall refuses receivers",
-  names: "The name servers answer nothing",
-  network: "The network reaches no receiver",
+const OUTAGE_WORDS: Readonly<Record<string, string>> = {
+  machine: "The machine has no free file descriptors, ports or memory",
+  proxy: "The egress proxy is unreachable or rejects the dispatcher",
+  policy: "The egress proxy or a firewall blocks connections to receivers",
+  names: "The name servers do not respond",
+  network: "No receiver is reachable over the network",
 };
 
 function outageText(part: string): string {
-  const what = OUTAGES[part] ?? "The service cannot reach receivers";
+  const what = OUTAGE_WORDS[part] ?? "The dispatcher cannot reach receivers";
   return `${what}: attempts wait and do not count as failures.`;
 }
 

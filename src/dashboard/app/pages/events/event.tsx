@@ -48,14 +48,14 @@ function EventPage({ event }: EventProps) {
           title="Send a test event"
           description={
             <>
-              With sample values, signed, retried and recorded like any other, and marked by{" "}
-              <code className="one-line">X-SVC-Test: 1</code>. It goes to the subscription whatever
-              its filter says.
+              The event has sample values. It is signed, retried and recorded like any other event,
+              and carries the header <code className="one-line">X-SVC-Test: 1</code>. It ignores the
+              event filter of the subscription.
             </>
           }
         >
           <Loaded query={useQuery(subscriptionsOptions(useReader()))}>
-            {({ data }) => <ToOne event={event} subscriptions={data} />}
+            {({ data }) => <TestAtSubscription event={event} subscriptions={data} />}
           </Loaded>
         </Section>
         <Section
@@ -80,7 +80,7 @@ function Fields({ event }: EventProps) {
       rowKey={({ path }) => path}
       columns={({ path, type, presence, meaning }) => ({
         Field: <code>{path}</code>,
-        Type: <Text size="sm">{presence === "always" ? type : `${type}; not always there`}</Text>,
+        Type: <Text size="sm">{presence === "always" ? type : `${type}; optional`}</Text>,
         Meaning: <Text size="sm">{withCode(meaning)}</Text>,
       })}
     />
@@ -119,7 +119,10 @@ function Example({ event: { value, example } }: EventProps) {
 }
 
 /** Sends the event as a test to the selected subscription and shows the receiver's response. */
-function ToOne({ event, subscriptions }: EventProps & { subscriptions: readonly Subscription[] }) {
+function TestAtSubscription({
+  event,
+  subscriptions,
+}: EventProps & { subscriptions: readonly Subscription[] }) {
   const [chosen, setChosen] = useState("");
   const one =
     subscriptions.find(({ id }) => id === chosen) ??
@@ -128,9 +131,9 @@ function ToOne({ event, subscriptions }: EventProps & { subscriptions: readonly 
   if (one === undefined)
     return (
       <Text size="sm">
-        There is no subscription yet.{" "}
+        You have no subscription yet.{" "}
         <PageLink href="/webhooks/new" inherit>
-          Set one up
+          Create a subscription
         </PageLink>
       </Text>
     );
@@ -148,9 +151,9 @@ function ToOne({ event, subscriptions }: EventProps & { subscriptions: readonly 
         <TestEvent key={one.id} id={one.id} event={event.value} />
       ) : (
         <Text size="sm">
-          It is disabled, and sends nothing until it is enabled.{" "}
+          The subscription is disabled and sends nothing until you enable it.{" "}
           <PageLink href={`/webhooks/${one.id}`} inherit>
-            Look at it
+            Open the subscription
           </PageLink>
         </Text>
       )}

@@ -53,7 +53,7 @@ function EventList({ events, typed }: EventListProps) {
       </Text>
       {events.length === 0 && (
         <EmptyState icon="search" title="No matching events">
-          Try a shorter one, such as “review” or “response”.
+          Try a shorter search, such as “review” or “response”.
         </EmptyState>
       )}
       {events.length > 0 && (

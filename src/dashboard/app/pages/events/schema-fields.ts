@@ -26,7 +26,7 @@ interface Schema {
   readonly anyOf?: readonly Schema[];
 }
 
-/** Converts a JSON schema to rows of a table. The fields of a nested object follow the row of the object. */
+/** Converts a JSON schema to rows of a table. The rows of a nested object's fields follow the row of the object. */
 export function fieldsOf(schema: Schema, path = "", presence: Presence = "always"): SchemaField[] {
   const own = Object.entries(schema.properties ?? {}).flatMap(([name, one]) => {
     const isThere = presence === "always" && (schema.required ?? []).includes(name);
@@ -51,7 +51,7 @@ function typeOf(schema: Schema): string {
   if ("const" in schema) return JSON.stringify(schema.const);
   if (schema.anyOf !== undefined) return [...new Set(schema.anyOf.map(typeOf))].join(" or ");
   if (schema.type === "array") return `list of ${typeOf(schema.items ?? {})}`;
-  if (schema.format === "date-time") return "instant, ISO 8601";
+  if (schema.format === "date-time") return "date and time, ISO 8601";
   const { type = schema.allOf === undefined ? "any" : "object", minimum, maximum } = schema;
   if (minimum !== undefined && maximum !== undefined) return `${type}, ${minimum} to ${maximum}`;
   return type;

@@ -2,7 +2,7 @@ import { Checkbox, Stack, Switch, Textarea, TextInput } from "@mantine/core";
 
 import { apiErrorOf } from "../../api/client.ts";
 import { Dialog } from "../../ui/dialog.tsx";
-import { Choice } from "../../ui/choice.tsx";
+import { Choice } from "../../ui/form.tsx";
 import { Form, type FormState, useForm } from "../../ui/form.tsx";
 import { discardDraft } from "../../ui/drafts.ts";
 import { notify } from "../../ui/notify.ts";
@@ -44,7 +44,7 @@ export function ClientForm(props: ClientFormProps) {
 
 const draftNameOf = ({ client_id: id }: OAuthClient) => `client:${id}`;
 
-/** Fields of a client. The form creates one if there is none. */
+/** Form that changes an OAuth client, or creates one if `editing` is "new". */
 function ClientFields({ path, editing, onClose, onSecret }: ClientFormProps) {
   const { create, change } = useOAuthClientActions(path);
   const client = typeof editing === "object" ? editing : undefined;

@@ -1,5 +1,3 @@
-import { isScope, type Scope } from "./scopes.ts";
-
 export type ClientsPath = "/sso/clients" | "/partner/oauth-clients";
 
 /**
@@ -22,7 +20,7 @@ type GrantType = (typeof GRANT_TYPES)[number];
 export const isGrantType = (value: string): value is GrantType =>
   GRANT_TYPES.some((one) => one === value);
 
-/** Values of the form for an OAuth client before they are sent, under the names of the API. */
+/** Values of the form for an OAuth client before they are sent. The fields have the same names as in the API. */
 export interface ClientDraft {
   readonly name: string;
   readonly confidential: boolean;
@@ -64,7 +62,7 @@ function redirectUrisOf({ redirect_uris: text }: ClientDraft): string[] {
 }
 
 /**
- * Builds the request body that updates an OAuth client. A creation needs `confidential` in addition. Only a
+ * Builds the request body that updates an OAuth client. The body of a creation also needs `confidential`. Only a
  * super-admin may set `first_party`.
  */
 export function clientBody(draft: ClientDraft, isPlatform: boolean) {
@@ -95,3 +93,25 @@ export function redirectErrors(
   });
   return found.length === 0 ? undefined : `${found.join("; ")}.`;
 }
+
+/** Maps a scope (contract 5.1) to its description for users. */
+export const SCOPE_WORDS = {
+  "*": "Full access",
+  "reviews:read": "Read reviews",
+  "reviews:write": "Respond to, flag and assign reviews",
+  "webhooks:read": "Read webhooks and deliveries",
+  "webhooks:write": "Create, update and delete webhooks",
+  "clients:write": "Manage OAuth clients",
+  impersonate: "Act as account owners",
+} as const;
+
+export type Scope = keyof typeof SCOPE_WORDS;
+// The type assertion is needed because `Object.keys` returns `string[]`.
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion
+export const SCOPES = Object.keys(SCOPE_WORDS) as Scope[];
+
+export function scopeWords(scopes: readonly string[]): string {
+  return scopes.includes("*") ? "Full access" : scopes.join(", ");
+}
+
+export const isScope = (value: string): value is Scope => value in SCOPE_WORDS;

@@ -4,7 +4,7 @@ import { answerOf, type ApiClient, atCursor } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
 import { listOptions, type RowOf, useRefresh } from "../../ui/pages.ts";
 import { clientBody, isPlatformPath, type ClientDraft, type ClientsPath } from "./client-model.ts";
-import type { Scope } from "./scopes.ts";
+import type { Scope } from "./client-model.ts";
 
 const PAGE = 20;
 
@@ -15,7 +15,7 @@ export const apiTokensOptions = (api: ApiClient) =>
     answerOf(tokensOf(api).get({ query: { limit: PAGE, ...atCursor(cursor) } })),
   );
 
-/** Whether the user has a personal access token, and when it was last used. Its value is not read. */
+/** Reads whether the user has a personal access token and when it was last used, but not the token itself. */
 export const personalTokenOptions = (api: ApiClient) =>
   queryOptions({
     queryKey: ["api-tokens", "personal"],

@@ -27,9 +27,9 @@ import {
 import { ClientActions } from "./oauth-clients.tsx";
 import { PersonalToken, usePersonalToken } from "./personal-token.tsx";
 import { ScopesField } from "./scopes-field.tsx";
-import { scopeWords } from "./scopes.ts";
+import { scopeWords } from "./client-model.ts";
 
-/** One line of the table: the personal access token, a token for a day, or an OAuth client. */
+/** One line of the table: the personal access token, an API token, or an OAuth client. */
 interface Key {
   readonly id: string;
   readonly name: ReactNode;
@@ -39,15 +39,15 @@ interface Key {
   readonly actions: ReactNode;
 }
 
-type Creating = "token" | "client";
+type CreatedKind = "token" | "client";
 
 export function Page() {
   const clientsPath = clientsPathOf(useSession().user.role);
   const own = usePersonalToken();
-  const [creating, setCreating] = useState<Creating>();
+  const [creating, setCreating] = useState<CreatedKind>();
   const close = () => setCreating(undefined);
   const [token, setToken] = useState<string>();
-  // Until it is known whether there is a token, the table has no line for it.
+  // Omits the line of the personal access token until the API has answered whether the user has one.
   const personal: readonly Key[] =
     own.use === undefined
       ? []
@@ -102,18 +102,18 @@ export function Page() {
   );
 }
 
-const KINDS: Readonly<Record<Creating, readonly [name: string, purpose: string]>> = {
+const KINDS: Readonly<Record<CreatedKind, readonly [name: string, purpose: string]>> = {
   token: ["24-hour token", "For scripts and jobs, with scopes of its own."],
   client: ["OAuth client", "For an app that signs users in."],
 };
 
 interface CreateMenuProps {
   readonly hasClients: boolean;
-  readonly onCreate: (kind: Creating) => void;
+  readonly onCreate: (kind: CreatedKind) => void;
 }
 
 function CreateMenu({ hasClients, onCreate }: CreateMenuProps) {
-  const offered: readonly Creating[] = hasClients ? ["token", "client"] : ["token"];
+  const offered: readonly CreatedKind[] = hasClients ? ["token", "client"] : ["token"];
   return (
     <Menu position="bottom-end" width={320}>
       <Menu.Target>
@@ -175,7 +175,7 @@ interface ClientsProps {
   readonly path: ClientsPath;
   readonly isCreating: boolean;
   readonly onClose: () => void;
-  /** The lines above those of the clients. */
+  /** Lines of the tokens. The table shows them above the lines of the OAuth clients. */
   readonly before: readonly Key[];
 }
 

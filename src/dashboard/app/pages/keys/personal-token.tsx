@@ -15,11 +15,11 @@ import { ErrorNotice } from "../../ui/states.tsx";
 import { ExactTime, LastUsed } from "../../ui/time.tsx";
 import { personalTokenOptions } from "./data.ts";
 
-const EXAMPLE = `curl -H "Authorization: Bearer $TOKEN" ${BASE_URL}/verify-token`;
+const TOKEN_EXAMPLE = `curl -H "Authorization: Bearer $TOKEN" ${BASE_URL}/verify-token`;
 
 /**
- * Shows the user's personal access token after it was asked for, because the API writes each read into the audit log, or
- * generates it.
+ * Shows the user's personal access token, or a button that generates one. It appears only after the user has asked for
+ * it, because the API writes each read into the audit log.
  */
 export function PersonalToken({ own }: { readonly own: ReturnType<typeof usePersonalToken> }) {
   const { token } = own;
@@ -27,7 +27,7 @@ export function PersonalToken({ own }: { readonly own: ReturnType<typeof usePers
   return (
     <Section
       title="Personal access token"
-      description="Acts as you until you delete it or set a new password. Each time it is shown is recorded in the audit log."
+      description="Acts as you until you delete it or set a new password. Each view is recorded in the audit log."
     >
       {own.error !== null && <TokenError error={own.error} />}
       {token && <Token token={token} regenerate={own.regenerate} remove={own.remove} />}
@@ -81,7 +81,7 @@ function Token({ token, regenerate, remove }: TokenProps) {
           </ConfirmedAction>
         </Group>
       </Group>
-      <CodeBlock label="Try it" code={EXAMPLE} />
+      <CodeBlock label="Try it" code={TOKEN_EXAMPLE} />
     </Stack>
   );
 }
@@ -114,8 +114,9 @@ function TokenError({ error }: { readonly error: unknown }) {
 }
 
 /**
- * Reads the personal access token on request. `use` says when it was made and last used; it is null if the user has no token, and
- * undefined until that is known. Only the component's state contains the token, so leaving the page drops it.
+ * Reads the personal access token on request. `use` has the times at which the token was generated and last used. It
+ * is null if the user has no token, and undefined until the API has answered. Only the component's state contains the
+ * token, so leaving the page drops it.
  */
 export function usePersonalToken() {
   const api = useApi();
@@ -126,7 +127,8 @@ export function usePersonalToken() {
   const { mutate, reset, error, isPending } = useMutation({
     mutationFn: (read: typeof viewToken) => read(api),
     onSuccess: (read) => setToken(read),
-    // Another tab deleted or generated the token. The list shows it then.
+    // Drops the error if another tab has deleted or generated the token, because `onSettled` reads the token's state
+    // again.
     onError: (failure) => {
       const code = apiErrorOf(failure)?.code;
       if (code === "not_found" || code === "token_exists") reset();

@@ -1,6 +1,6 @@
 import { Checkbox, Stack } from "@mantine/core";
 
-import { isScope, type Scope, SCOPE_WORDS, SCOPES } from "./scopes.ts";
+import { isScope, type Scope, SCOPE_WORDS, SCOPES } from "./client-model.ts";
 
 interface ScopesFieldProps {
   readonly value: readonly Scope[];

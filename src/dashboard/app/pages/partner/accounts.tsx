@@ -10,7 +10,7 @@ import { TableList } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
 import { EmptyState } from "../../ui/states.tsx";
 import { Time } from "../../ui/time.tsx";
-import { type Account, ownAccountsOptions, useActAsOwner } from "./accounts-data.ts";
+import { type Account, ownAccountsOptions, useActAsOwner } from "./data.ts";
 import { ActiveFilter, activeQuery, Stores } from "../companies/company-select.tsx";
 
 /** Page that lists the accounts of a partner. Accounts are the partner's customers. */

@@ -16,7 +16,7 @@ import { BASE_URL } from "../../api/connect.ts";
 import { useApi } from "../../session/session.tsx";
 import { CodeBlock } from "../../ui/copy.tsx";
 import { SecretField } from "../../ui/secret.tsx";
-import { Choice } from "../../ui/choice.tsx";
+import { Choice } from "../../ui/form.tsx";
 import { Form, useForm } from "../../ui/form.tsx";
 import { PageHeader, Section, Dimmed } from "../../ui/layout.tsx";
 import { ErrorNotice, Loaded } from "../../ui/states.tsx";
@@ -108,7 +108,10 @@ function Origins({ settings }: { readonly settings: DataOf<typeof embeddingOptio
 
 type Theme = "light" | "dark" | "auto";
 
-/** Makes a link to try, and shows the request and the frame that open the portal from a product, beside a preview. */
+/**
+ * Creates a portal link for a trial. Shows the request and the frame with which a product opens the portal, and a
+ * preview.
+ */
 function TryLink() {
   const { makeLink } = useEmbeddingActions();
   const [access, setAccess] = useState<LinkAccess>("read");
@@ -168,7 +171,7 @@ function TryLink() {
             </>
           )}
           <CodeBlock label="On your server" code={requestFor(options)} />
-          <CodeBlock label="On your page" code={FRAME} />
+          <CodeBlock label="On your page" code={FRAME_EXAMPLE} />
         </Stack>
         <Paper withBorder mih={480} style={{ alignContent: "center" }}>
           {hasPreview ? (
@@ -189,8 +192,8 @@ function TryLink() {
 }
 
 /**
- * Shows the portal in a frame, in the colour and with the logo of the company. The link is for viewing only, and each
- * theme has its own, because a link works once.
+ * Shows the portal in a frame, in the colour and with the logo of the company. The portal link is read-only. Each theme
+ * gets a separate link, because a link works only once.
  */
 function LivePreview({ options }: { readonly options: LinkOptions }) {
   const { makeLink } = useEmbeddingActions();
@@ -203,9 +206,10 @@ function LivePreview({ options }: { readonly options: LinkOptions }) {
   return (
     <Loaded query={link}>
       {({ url }) => {
-        // The policy of this page allows frames of its own origin only, whatever host the link names.
+        // Drops the origin of the link, because the content security policy allows only frames of the page's own
+        // origin.
         const { pathname, search, hash } = new URL(url);
-        // A sandbox would keep these pages from their own API.
+        // Does not set `sandbox`, because the portal pages could not call the API in a sandbox.
         // oxlint-disable-next-line react/iframe-missing-sandbox
         return <iframe title="Preview" src={pathname + search + hash} style={FRAME_STYLE} />;
       }}
@@ -220,5 +224,5 @@ const requestFor = (options: object): string =>
   -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \\
   -d '${JSON.stringify(options)}'`;
 
-const FRAME = `<iframe src="URL_OF_THE_LINK" title="Webhooks" allow="clipboard-write"
+const FRAME_EXAMPLE = `<iframe src="URL_OF_THE_LINK" title="Webhooks" allow="clipboard-write"
   style="width: 100%; height: 800px; border: 0"></iframe>`;

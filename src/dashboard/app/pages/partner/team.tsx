@@ -17,7 +17,7 @@ import {
   type TeamRole,
   type TeamUser,
   useTeamActions,
-} from "./team-data.ts";
+} from "./data.ts";
 
 /**
  * Returns the only active owner of the team. Returns undefined if the team has several owners, or if not all
@@ -91,18 +91,18 @@ export function Page() {
 
 const ROLES: readonly TeamRole[] = ["partner_admin", "partner_owner"];
 
-const MEANING: Readonly<Record<TeamRole, string>> = {
+const ROLE_MEANING: Readonly<Record<TeamRole, string>> = {
   partner_admin: "Manages webhooks, keys and accounts.",
   partner_owner: "Also manages the team and receives alert emails.",
 };
 
-const EMPTY: Teammate = { name: "", email: "", role: "partner_admin" };
+const EMPTY_TEAMMATE: Teammate = { name: "", email: "", role: "partner_admin" };
 
 function Invitation({ onClose }: { readonly onClose: () => void }) {
   const { invite } = useTeamActions();
   const form = useForm({
     name: "invitation",
-    initial: EMPTY,
+    initial: EMPTY_TEAMMATE,
     send: invite,
     done: ({ email }) => `${email} is invited.`,
     onDone: onClose,
@@ -118,7 +118,7 @@ function Invitation({ onClose }: { readonly onClose: () => void }) {
       <TextInput label="Email" type="email" required autoComplete="off" {...form.text("email")} />
       <NativeSelect
         label="Role"
-        description={MEANING[role]}
+        description={ROLE_MEANING[role]}
         value={role}
         error={form.errorOf("role")}
         data={ROLES.map((one) => ({ value: one, label: roleName(one) }))}
@@ -154,7 +154,7 @@ function TeamActions({ user, lastOwner, onIdentities }: TeamActionsProps) {
           label="Invite again"
           fullLabel={`Invite again: ${user.name}`}
           onClick={() => inviteAgain(user.id)}
-          done={`${user.email} is invited again; the link of before has ended.`}
+          done={`${user.email} is invited again. The previous link no longer works.`}
         />
       )}
       <IdentitiesButton user={user} onClick={onIdentities} />

@@ -30,12 +30,16 @@ type Fields = Readonly<Record<string, unknown>>;
 type Describe = (metadata: Fields, names: NameLookup) => Omit<Description, "who">;
 
 export function describeEntry(entry: HistoryEntry, names: NameLookup): Description {
-  const actor: Fields = { ...Object(entry.actor) };
-  const name = text(actor["name"]) ?? "Somebody";
+  const actor = fieldsOf(entry.actor);
+  const name = textOf(actor["name"]) ?? "Somebody";
   const who = actor["type"] === "system" ? names.source(name) : name;
   const describe = isDescribed(entry.event) ? DESCRIPTIONS[entry.event] : undefined;
-  const metadata: Fields = { ...Object(entry.metadata) };
+  const metadata = fieldsOf(entry.metadata);
   return { who, ...(describe?.(metadata, names) ?? { what: sentence(entry.event).toLowerCase() }) };
+}
+
+function fieldsOf(value: unknown): Fields {
+  return { ...(typeof value === "object" && value) };
 }
 
 /** Returns whether the pages have words and an icon for an event. */
@@ -44,59 +48,59 @@ export function isDescribed(event: string): event is keyof typeof DESCRIPTIONS {
 }
 
 export const DESCRIPTIONS = {
-  review_received: () => ({ what: "brought in the review" }),
+  review_received: () => ({ what: "reported the review" }),
   review_updated: ({ changed, restored }) => ({
     what:
       restored === true
-        ? "brought the removed review back"
-        : `reported a change of ${wordsFor(changed, FIELDS) || "the review"}`,
+        ? "restored the removed review"
+        : `reported a change to ${wordsFor(changed, FIELD_NAMES) || "the review"}`,
   }),
   review_removed: () => ({ what: "removed the review" }),
   profanity_detected: ({ words }) => ({
     what: "reported a text with strong language",
     quote: wordsFor(words),
   }),
-  review_flagged: ({ reason }) => ({ what: "flagged the review", ...quoted(reason) }),
+  review_flagged: ({ reason }) => ({ what: "flagged the review", ...quoteOf(reason) }),
   flag_status_changed: ({ to, native_email: mail }) => ({
-    what: `set the flag to “${sentence(text(to) ?? "")}”`,
-    ...(mail === "queued" && { more: "The account owner is told by mail." }),
+    what: `set the flag to “${sentence(textOf(to) ?? "")}”`,
+    ...(mail === "queued" && { more: "The account owner is notified by email." }),
   }),
   review_assigned: ({ user_id: id }, names) => ({
     what: `assigned the review to ${names.user(Number(id))}`,
   }),
-  note_added: ({ body }) => ({ what: "added a note", ...quoted(body) }),
-  response_submitted: ({ body }) => ({ what: "responded", ...quoted(body) }),
-  response_updated: ({ body }) => ({ what: "changed the response", ...quoted(body) }),
+  note_added: ({ body }) => ({ what: "added a note", ...quoteOf(body) }),
+  response_submitted: ({ body }) => ({ what: "responded", ...quoteOf(body) }),
+  response_updated: ({ body }) => ({ what: "changed the response", ...quoteOf(body) }),
   response_deleted: () => ({ what: "deleted the response" }),
   response_post_succeeded: () => ({ what: "published the response" }),
   response_post_failed: ({ error_code: code }) => {
-    const { reason, advice } = errorText(text(code) ?? null);
-    return { what: "did not publish the response", more: `${reason} ${advice} (${String(code)})` };
+    const { reason, advice } = errorText(textOf(code) ?? null);
+    return { what: "rejected the response", more: `${reason} ${advice} (${String(code)})` };
   },
   homeowner_notified_of_response: ({ native_email: mail }) => ({
-    what: "passed the response on",
-    more: text(mail) === undefined ? "" : (NOTICES[String(mail)] ?? ""),
+    what: "forwarded the response",
+    more: textOf(mail) === undefined ? "" : (MAIL_NOTICES[String(mail)] ?? ""),
   }),
 } satisfies Record<string, Describe>;
 
-const FIELDS: Readonly<Record<string, string>> = {
+const FIELD_NAMES: Readonly<Record<string, string>> = {
   rate: "the rating",
   reviewer: "the reviewer",
   content: "the text",
   reviewed_at: "the date",
 };
 
-const NOTICES: Readonly<Record<string, string>> = {
-  queued: "The reviewer is told by mail.",
-  suppressed: "Your agency tells the reviewer in its own way.",
-  no_address: "The reviewer could not be told: no email address is known.",
+const MAIL_NOTICES: Readonly<Record<string, string>> = {
+  queued: "The reviewer is notified by email.",
+  suppressed: "Your agency notifies the reviewer itself.",
+  no_address: "The reviewer was not notified because no email address is known.",
 };
 
-const text = (value: unknown) => (typeof value === "string" ? value : undefined);
-const quoted = (value: unknown) => (typeof value === "string" ? { quote: value } : {});
+const textOf = (value: unknown) => (typeof value === "string" ? value : undefined);
+const quoteOf = (value: unknown) => (typeof value === "string" ? { quote: value } : {});
 
-const LIST = new Intl.ListFormat(undefined, { type: "conjunction" });
+const LIST_FORMAT = new Intl.ListFormat(undefined, { type: "conjunction" });
 function wordsFor(values: unknown, known: Readonly<Record<string, string>> = {}): string {
   if (!Array.isArray(values)) return "";
-  return LIST.format(values.map((one) => known[String(one)] ?? String(one)));
+  return LIST_FORMAT.format(values.map((one) => known[String(one)] ?? String(one)));
 }

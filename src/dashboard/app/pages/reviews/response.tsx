@@ -24,7 +24,7 @@ export function Response({ review, source }: ReviewAtSiteProps) {
   const [isEditing, setEditing] = useState(false);
   const { response, removed_at: removedAt } = review;
   if (response === null && removedAt !== null)
-    return <Text c="dimmed">Nobody responded before the review was removed.</Text>;
+    return <Text c="dimmed">The review was removed before anyone responded.</Text>;
   if (response === null)
     return <ResponseForm review={review} source={source} onClose={undefined} />;
   if (isEditing)
@@ -63,8 +63,8 @@ function ResponseText({ review, response, onEdit }: ResponseTextProps) {
           onConfirm={deleteResponse}
           done="The response is deleted."
         >
-          The review is then without a response again. Its text stays in the history of this review,
-          where only your colleagues see it.
+          The response is removed from the review. Its text stays in the history of the review,
+          which only your colleagues can see.
         </ConfirmedAction>
       </Group>
     </Stack>
@@ -90,7 +90,7 @@ function ResponseForm({ review, source, onClose }: ResponseFormProps) {
     name: `review:${review.id}:response`,
     initial: { body: review.response?.body ?? "" },
     send: ({ body }) => respond(body),
-    done: isFirst ? "The response is on its way." : "The response is changed.",
+    done: isFirst ? "The response is queued for the review site." : "The response is changed.",
     onDone: () => onClose?.(),
   });
   const { body } = form.draft;
@@ -121,7 +121,7 @@ function ResponseForm({ review, source, onClose }: ResponseFormProps) {
       <Textarea
         ref={field}
         label="Your response"
-        description={`Everybody can read it on ${source}.`}
+        description={`Public: everyone can read it on ${source}.`}
         autosize
         minRows={4}
         maxRows={16}

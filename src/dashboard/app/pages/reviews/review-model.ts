@@ -9,7 +9,7 @@ interface Transition {
   readonly action: string;
 }
 
-const CLOSING: readonly Transition[] = [
+const CLOSING_MOVES: readonly Transition[] = [
   { to: "accepted", action: "Accepted" },
   { to: "rejected", action: "Rejected" },
   { to: "withdrawn", action: "Withdraw" },
@@ -17,17 +17,17 @@ const CLOSING: readonly Transition[] = [
 
 /** Returns the states to which a flag can change. A closed flag cannot change any more. */
 export function transitionsOf(status: string | undefined): readonly Transition[] {
-  if (status === "open") return [{ to: "under_review", action: "Under review" }, ...CLOSING];
-  return status === "under_review" ? CLOSING : [];
+  if (status === "open") return [{ to: "under_review", action: "Under review" }, ...CLOSING_MOVES];
+  return status === "under_review" ? CLOSING_MOVES : [];
 }
 
 /** Maps the status of a flag to an explanation for users. */
 export const FLAG_MEANING: Readonly<Record<string, string>> = {
-  open: "Somebody should look whether this review is allowed.",
-  under_review: "The review site is looking at it.",
-  accepted: "The review site agreed: the review should go.",
-  rejected: "The review site did not agree: the review stays.",
-  withdrawn: "The flag was taken back.",
+  open: "The review is flagged and waits to be checked.",
+  under_review: "The review site is checking the review.",
+  accepted: "The review site accepted the flag: the review should be removed.",
+  rejected: "The review site rejected the flag: the review stays.",
+  withdrawn: "The flag was withdrawn.",
 };
 
 export const FILTERS = ["q", "store", "rate", "source", "answered", "flag", "assigned"] as const;

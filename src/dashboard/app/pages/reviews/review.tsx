@@ -1,18 +1,30 @@
-import { Alert, Paper, Select, Stack, Text, Textarea } from "@mantine/core";
+import {
+  Alert,
+  Paper,
+  Select,
+  Stack,
+  Text,
+  Textarea,
+  ThemeIcon,
+  Button,
+  Group,
+} from "@mantine/core";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useParams } from "wouter";
 
+import css from "./review.module.css";
 import { apiErrorOf, fieldError } from "../../api/client.ts";
 import { roleName } from "../../session/identity.ts";
 import { useApi, useSession } from "../../session/session.tsx";
-import { Stars } from "../../ui/badges.tsx";
+import { Stars, StateBadge } from "../../ui/badges.tsx";
 import { errorMessageOf } from "../../ui/error-message.ts";
 import { Form, useForm } from "../../ui/form.tsx";
-import { Icon } from "../../ui/icon.tsx";
+import { sentence } from "../../ui/format.ts";
+import { Icon, type IconName } from "../../ui/icon.tsx";
 import { PageHeader, Panel, Dimmed } from "../../ui/layout.tsx";
 import { notify } from "../../ui/notify.ts";
-import { Loaded, NotFound } from "../../ui/states.tsx";
-import { ExactTime } from "../../ui/time.tsx";
+import { Loaded, NotFound, ErrorNotice } from "../../ui/states.tsx";
+import { ExactTime, Time } from "../../ui/time.tsx";
 import {
   colleaguesOptions,
   type Review,
@@ -21,10 +33,9 @@ import {
   useNames,
   useReviewActions,
 } from "./data.ts";
-import { Flag } from "./flag.tsx";
-import { Timeline } from "./timeline.tsx";
-import { Response } from "./response.tsx";
-import css from "./review.module.css";
+import { describeEntry, type DESCRIPTIONS, type HistoryEntry, isDescribed } from "./history.ts";
+import { Response, type ReviewAtSiteProps } from "./response.tsx";
+import { FLAG_MEANING, transitionsOf } from "./review-model.ts";
 
 const BACK = { href: "/reviews", title: "Reviews" };
 
@@ -84,7 +95,7 @@ function ReviewText({ review }: { readonly review: Review }) {
       <Text size="lg" mt="xs" className={css.asWritten}>
         {review.content === "" ? (
           <Text span inherit c="dimmed" fs="italic">
-            Stars without a text.
+            Rating without text.
           </Text>
         ) : (
           review.content
@@ -100,8 +111,8 @@ function ReviewText({ review }: { readonly review: Review }) {
 function Removed({ at, source }: { readonly at: string; readonly source: string }) {
   return (
     <Alert color="yellow" icon={<Icon name="alert" />} title={`${source} removed this review`}>
-      Since <ExactTime at={at} /> nobody sees it there. It can no longer be answered or flagged;
-      what was said and done stays here.
+      Since <ExactTime at={at} /> it is no longer visible there. You cannot respond to it or flag it
+      any more. Its response, notes and history stay here.
     </Alert>
   );
 }
@@ -126,7 +137,7 @@ function Assignment({ review }: { readonly review: Review }) {
         searchable
         allowDeselect={false}
         checkIconPosition="right"
-        nothingFoundMessage="Nobody of that name sees this store."
+        nothingFoundMessage="No user with access to this store has this name."
         data={colleagues.map(({ id, name, role }) => ({
           value: String(id),
           label: `${name}${id === me.id ? " (you)" : ""} · ${roleName(role)}`,
@@ -140,14 +151,14 @@ function Assignment({ review }: { readonly review: Review }) {
       />
       <Dimmed size="sm">
         {isGone
-          ? `Assigned to ${names.user(assignee)}, who can no longer see it. Choose somebody else.`
-          : "Everybody in the list sees this store."}
+          ? `Assigned to ${names.user(assignee)}, who no longer has access. Assign it to another user.`
+          : "Users with access to this store."}
       </Dimmed>
     </Stack>
   );
 }
 
-const MAX_CHARS = 10_000;
+const MAX_NOTE_CHARS = 10_000;
 
 function Notes({ review }: { readonly review: Review }) {
   const { addNote } = useReviewActions(review.id);
@@ -167,12 +178,162 @@ function Notes({ review }: { readonly review: Review }) {
     >
       <Textarea
         label="Add a note"
-        description="For your colleagues only; the reviewer never sees it."
+        description="Only your colleagues can see notes. The reviewer cannot."
         autosize
         minRows={2}
         maxRows={10}
-        maxLength={MAX_CHARS}
+        maxLength={MAX_NOTE_CHARS}
         {...form.text("body")}
+      />
+    </Form>
+  );
+}
+
+const ICONS: Readonly<Record<keyof typeof DESCRIPTIONS, IconName>> = {
+  review_received: "star",
+  review_updated: "edit",
+  review_removed: "trash",
+  profanity_detected: "alert",
+  review_flagged: "flag",
+  flag_status_changed: "flag",
+  review_assigned: "user",
+  note_added: "list",
+  response_submitted: "message",
+  response_updated: "edit",
+  response_deleted: "trash",
+  homeowner_notified_of_response: "bell",
+  response_post_succeeded: "check",
+  response_post_failed: "alert",
+};
+
+/** Shows the history of a review, the latest entry first. */
+function Timeline({ entries }: { readonly entries: readonly HistoryEntry[] }) {
+  return (
+    <ol className={css.history} reversed aria-label="History, latest first">
+      {entries.toReversed().map((one) => (
+        <TimelineEntry key={one.id} entry={one} />
+      ))}
+    </ol>
+  );
+}
+
+function TimelineEntry({ entry }: { readonly entry: HistoryEntry }) {
+  const { who, what, quote, more } = describeEntry(entry, useNames());
+  return (
+    <li>
+      <ThemeIcon variant="light" color="gray" size={30} radius="xl">
+        <Icon name={isDescribed(entry.event) ? ICONS[entry.event] : "clock"} size={16} />
+      </ThemeIcon>
+      <div className="shrinks">
+        <Text size="sm">
+          <Text span fw={600} inherit>
+            {who}
+          </Text>{" "}
+          {what}{" "}
+          <Text span c="dimmed" inherit>
+            · <Time at={entry.occurred_at} />
+          </Text>
+        </Text>
+        {quote !== undefined && (
+          <Text size="sm" component="blockquote" className={`${css.asWritten} ${css.quote}`}>
+            {quote}
+          </Text>
+        )}
+        {more !== undefined && <Dimmed size="sm">{more}</Dimmed>}
+      </div>
+    </li>
+  );
+}
+
+const MAX_FLAG_CHARS = 1_000;
+
+/** Shows the state of a review's flag, and buttons for the state changes that are possible from this state. */
+function Flag({ review, source }: ReviewAtSiteProps) {
+  const { flag, removed_at: removedAt } = review;
+  const isOpen = transitionsOf(flag?.status).length > 0;
+  return (
+    <Stack gap="md">
+      {flag !== null && <FlagState flag={flag} />}
+      {isOpen && <FlagMoves review={review} />}
+      {!isOpen && removedAt === null && <FlagForm review={review} source={source} />}
+      {flag === null && removedAt !== null && (
+        <Dimmed size="sm">The review was not flagged before it was removed.</Dimmed>
+      )}
+    </Stack>
+  );
+}
+
+function FlagState({ flag: { status, reason } }: { readonly flag: NonNullable<Review["flag"]> }) {
+  return (
+    <div>
+      <StateBadge state={status} />
+      <Text size="sm" mt={6}>
+        {FLAG_MEANING[status]}
+      </Text>
+      {reason !== null && (
+        <Text size="sm" c="dimmed" mt={4} className={css.asWritten}>
+          Reason: {reason}
+        </Text>
+      )}
+    </div>
+  );
+}
+
+function FlagMoves({ review }: { readonly review: Review }) {
+  const { moveFlag } = useReviewActions(review.id);
+  const { mutate, error, isPending, variables } = useMutation({
+    mutationFn: moveFlag,
+    onSuccess: ({ flag }) => notify.done(`The flag is set to “${sentence(flag?.status ?? "")}”.`),
+  });
+  return (
+    <Stack gap="xs">
+      <Group gap="xs" component="fieldset">
+        <Text size="sm" fw={500} component="legend" mb={6}>
+          Change the flag
+        </Text>
+        {transitionsOf(review.flag?.status).map(({ to, action }) => (
+          <Button
+            key={to}
+            variant="default"
+            size="xs"
+            onClick={() => mutate(to)}
+            loading={isPending && variables === to}
+            disabled={isPending}
+          >
+            {action}
+          </Button>
+        ))}
+      </Group>
+      {error !== null && <ErrorNotice error={error} />}
+      <Dimmed>The account owner is notified of each change.</Dimmed>
+    </Stack>
+  );
+}
+
+function FlagForm({ review, source }: ReviewAtSiteProps) {
+  const { flag } = useReviewActions(review.id);
+  const form = useForm({
+    name: `review:${review.id}:flag`,
+    initial: { reason: "" },
+    send: ({ reason }) => flag(reason),
+    done: "The review is flagged.",
+  });
+  return (
+    <Form
+      form={form}
+      gap="xs"
+      action="Flag review"
+      variant="default"
+      isReady={form.draft.reason.trim() !== ""}
+    >
+      <Textarea
+        label={review.flag === null ? "Why should it be checked?" : "Reason for flagging it again"}
+        description={`For example: not a customer, wrong business, or against the rules of ${source}.`}
+        autosize
+        minRows={2}
+        maxRows={8}
+        maxLength={MAX_FLAG_CHARS}
+        {...form.text("reason")}
       />
     </Form>
   );

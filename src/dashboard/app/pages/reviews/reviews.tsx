@@ -68,7 +68,7 @@ function Views({ filters }: { readonly filters: Filters }) {
   const { q, ...values } = valuesOf(filters);
   const current = searchOf(values);
   return (
-    <nav aria-label="Views of the reviews">
+    <nav aria-label="Lists of reviews">
       <Group gap="xs">
         {VIEWS.map(({ title, values: own }) => {
           const isCurrent = searchOf(own) === current;
@@ -156,8 +156,8 @@ function NoReviews({ q, count, onClear }: NoReviewsProps) {
         }
       >
         {q !== undefined && count === 1
-          ? "Neither a review nor its reviewer or response has this text."
-          : "None of your reviews fits all of these filters at once."}
+          ? "No review, reviewer or response contains this text."
+          : "No review matches all filters."}
       </EmptyState>
     );
   return (
@@ -166,12 +166,12 @@ function NoReviews({ q, count, onClear }: NoReviewsProps) {
       title="No reviews yet"
       action={
         <Button component={Link} href="/sites">
-          Look at the review sites
+          Open review sites
         </Button>
       }
     >
-      Reviews appear here by themselves as soon as a connected site reports one. If you expect some,
-      look whether your stores are connected.
+      New reviews appear here automatically when a connected site reports them. If you expect
+      reviews, check that your stores are connected.
     </EmptyState>
   );
 }
@@ -204,7 +204,7 @@ function reviewColumns(review: Review, names: ReturnType<typeof useNames>, q: st
     State: (
       <Group gap={6}>
         <Marks review={review} />
-        {isOpen(review) && (
+        {isUnanswered(review) && (
           <Button
             component={Link}
             href={`/reviews/${id}?respond`}
@@ -227,7 +227,7 @@ function reviewColumns(review: Review, names: ReturnType<typeof useNames>, q: st
 }
 
 /** Returns whether a user can still write the first response to the review. */
-const isOpen = ({ response, removed_at: removedAt }: Review) =>
+const isUnanswered = ({ response, removed_at: removedAt }: Review) =>
   response === null && removedAt === null;
 
 interface WordsProps extends ReviewProps {
@@ -246,7 +246,7 @@ function Words({ review: { content, response }, q }: WordsProps) {
     <div className={css.words}>
       {content === "" ? (
         <Text size="sm" c="dimmed" fs="italic">
-          Stars without a text.
+          Rating without text.
         </Text>
       ) : (
         <Text size="sm" lineClamp={isInResponse ? 1 : 2}>
@@ -287,7 +287,7 @@ function Marks({ review }: ReviewProps) {
       {assignee !== null && <Tag isQuiet>Assigned to {names.user(assignee)}</Tag>}
       {review.removed_at !== null && (
         <Tag isQuiet color="red">
-          Removed by its site
+          Removed by the review site
         </Tag>
       )}
     </>

@@ -11,7 +11,8 @@ interface ErrorText {
 export const ERROR_TEXTS: Readonly<Record<string, ErrorText>> = {
   "E-001": {
     reason: "No URL is configured for this review site.",
-    advice: "Send the address of the store's page on this site to whoever set up the connection.",
+    advice:
+      "Send the address of the store's page on this site to the person who set up the connection.",
   },
   "E-002": {
     reason: "The sign-in details for this review site have expired; please sign in again.",
@@ -24,7 +25,8 @@ export const ERROR_TEXTS: Readonly<Record<string, ErrorText>> = {
   },
   "E-004": {
     reason: "The business was not found at the configured URL.",
-    advice: "Open the store's page on the site: if it moved, hand on its new address.",
+    advice:
+      "Open the store's page on the site: if it moved, send its new address to the person who set up the connection.",
   },
   "E-005": {
     reason: "The connected user may not manage this business on the review site.",
@@ -32,7 +34,7 @@ export const ERROR_TEXTS: Readonly<Record<string, ErrorText>> = {
   },
   "E-006": {
     reason: "The account on the review site is locked or suspended.",
-    advice: "Ask the support of the site to open the account again.",
+    advice: "Ask the site's support to unlock the account.",
   },
   "E-007": {
     reason: "The review site asks for two-factor authentication; please confirm the sign-in.",
@@ -40,23 +42,23 @@ export const ERROR_TEXTS: Readonly<Record<string, ErrorText>> = {
   },
   "E-008": {
     reason: "Collecting data from this review site is paused.",
-    advice: "Nothing to do: it goes on once the pause is over.",
+    advice: "Nothing to do: reviews are collected again after the pause.",
   },
   "E-009": {
     reason: "The review site cannot be reached at the moment.",
-    advice: "Nothing to do: it is tried again.",
+    advice: "Nothing to do: we try again automatically.",
   },
   "E-010": {
     reason: "The review site limits how often it may be asked; the connection will be tried again.",
-    advice: "Nothing to do: it is tried again.",
+    advice: "Nothing to do: we try again automatically.",
   },
   "E-011": {
     reason: "The review site has changed and our connection is being adapted.",
-    advice: "Nothing to do: we are on it.",
+    advice: "Nothing to do: we are adapting the connection.",
   },
   "E-012": {
     reason: "The review site rejected the response because of its content rules.",
-    advice: "Change the response: no links, phone numbers, names or strong words.",
+    advice: "Change the response: remove links, phone numbers, names and strong language.",
   },
   "E-013": {
     reason: "The response is too long for the review site.",
@@ -64,11 +66,11 @@ export const ERROR_TEXTS: Readonly<Record<string, ErrorText>> = {
   },
   "E-014": {
     reason: "The review site does not take responses to this review.",
-    advice: "Nothing to do: it can only be read.",
+    advice: "Nothing to do: this review cannot be answered.",
   },
   "E-015": {
     reason: "The review no longer exists on the review site.",
-    advice: "Nothing to do: it is gone there.",
+    advice: "Nothing to do: the review was removed from the site.",
   },
 };
 
@@ -80,7 +82,7 @@ export function errorText(code: string | null): ErrorText {
   return (
     ERROR_TEXTS[code ?? ""] ?? {
       reason: "The review site reported a problem.",
-      advice: "Tell the code to whoever set up the connection.",
+      advice: "Send the code to the person who set up the connection.",
     }
   );
 }

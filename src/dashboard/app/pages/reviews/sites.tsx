@@ -52,8 +52,8 @@ function Sites({ sites }: { readonly sites: readonly StoreReviewSite[] }) {
         }
       >
         {broken.length === 0
-          ? "New reviews arrive by themselves."
-          : "They come first, each with what to do about it."}
+          ? "New reviews arrive automatically."
+          : "They are listed first, each with the next step."}
       </StateSummary>
       {byStore(isBrokenOnly ? broken : sites).map((store) => (
         <Store key={store.id} store={store} />
@@ -114,7 +114,7 @@ function NoSites() {
   const brand = whiteLabel.brand_name ?? "your agency";
   return (
     <EmptyState icon="plug" title="No review site is connected">
-      Once a store is connected with a review site, its reviews arrive here by themselves. Ask{" "}
+      Once a store is connected with a review site, its reviews arrive here automatically. Ask{" "}
       {brand} to connect your stores.
     </EmptyState>
   );

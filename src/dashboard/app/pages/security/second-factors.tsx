@@ -5,7 +5,7 @@ import { useState } from "react";
 import type { DataOf } from "../../api/client.ts";
 import { type Factor, factorRequests, factorsOptions, type NewFactor } from "../../factors/data.ts";
 import { NewApp, NewPasskey } from "../../factors/new-factor.tsx";
-import { hasPasskeys } from "../../factors/passkeys.ts";
+import { hasPasskeys } from "../../factors/data.ts";
 import { RecoveryCodesDialog } from "../../factors/recovery-codes.tsx";
 import { useApi } from "../../session/session.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
@@ -85,7 +85,7 @@ function descriptionOf(factors: Factors | undefined): string {
     "Protect your sign-in with a passkey or an authenticator app in addition to your password.";
   if (factors?.is_required) return `${what} Your company requires it.`;
   return factors?.factors.length === 0
-    ? `${what} Without it, your password alone lets somebody in.`
+    ? `${what} Without it, anyone who knows your password can sign in.`
     : what;
 }
 
@@ -130,13 +130,13 @@ function RemoveFactor({ factor: { id, name }, isOnly }: RemoveFactorProps) {
       done={`${name} is removed.`}
     >
       {isOnly
-        ? "This is your only factor. Your recovery codes are deleted as well, and your password alone signs you in."
+        ? "This is your only factor. Your recovery codes are deleted as well, and you sign in with your password only."
         : "It can no longer be used to sign in."}
     </ConfirmedAction>
   );
 }
 
-/** Number of recovery codes from which on the page warns. */
+/** The page warns if the user has this number of recovery codes left, or fewer. */
 const FEW_CODES = 3;
 
 interface RecoveryCodesLeftProps {

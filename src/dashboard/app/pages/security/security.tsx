@@ -12,7 +12,7 @@ import { Icon } from "../../ui/icon.tsx";
 import { PageHeader, Section, ErrorText } from "../../ui/layout.tsx";
 import { NewPassword } from "../../ui/new-password.tsx";
 import { notify } from "../../ui/notify.ts";
-import { useWait } from "../../ui/countdown.ts";
+import { useWait } from "../../ui/time.tsx";
 import { SecondFactorsSection } from "./second-factors.tsx";
 import { SessionsSection } from "./sessions.tsx";
 
@@ -116,12 +116,12 @@ function CurrentPassword({ onRight }: { readonly onRight: () => void }) {
         // oxlint-disable-next-line jsx-a11y/no-autofocus
         autoFocus
         {...form.text("current_password")}
-        error={isWrong && !isLocked && "This is not your current password."}
+        error={isWrong && !isLocked && "The password is wrong."}
       />
       {isLocked && (
         <ErrorText>
           {wait > 0
-            ? `There were too many wrong passwords: this and the sign-in are locked for ${minutes(wait)}.`
+            ? `Too many wrong passwords were entered. This form and the sign-in are locked for ${minutes(wait)}.`
             : "You can try again now."}
         </ErrorText>
       )}
@@ -141,7 +141,7 @@ function MailedCode({ onToken }: { readonly onToken: (token: string) => void }) 
   return (
     <>
       <Text size="sm">
-        A code of six digits is on its way to <strong>{email}</strong>. It works for 10 minutes.
+        We sent a 6-digit code to <strong>{email}</strong>. It works for 10 minutes.
       </Text>
       <CodeEntry onCode={verify} onResend={() => sendCode(request)} />
     </>
@@ -155,7 +155,7 @@ function NextPassword({ token, onDone }: { readonly token: string; readonly onDo
   const reset = async (password: string) => {
     const isSignedIn = await signInWith(setPassword(token, password), { remember: isRemembered });
     if (!isSignedIn) return;
-    notify.done("Your password is changed. Everything else is signed out.");
+    notify.done("Your password is changed. All other sessions are signed out.");
     onDone();
   };
   return <NewPassword email={email} action="Set the password" onPassword={reset} />;

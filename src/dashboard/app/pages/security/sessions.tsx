@@ -11,7 +11,7 @@ import { CellText, Dimmed, Section } from "../../ui/layout.tsx";
 import { List, rowsOf } from "../../ui/list.tsx";
 import { listOptions, type RowOf, useList, useRefresh } from "../../ui/pages.ts";
 import { ExactTime, LastUsed, Time } from "../../ui/time.tsx";
-import { deviceOf } from "../../ui/user-agent.ts";
+import { deviceOf } from "../../ui/format.ts";
 
 const PAGE = 20;
 const WHOLE_PAGE = 100;
@@ -23,16 +23,16 @@ function readPage(api: ApiClient, limit: number, cursor: string | undefined) {
 const sessionsOptions = (api: ApiClient) =>
   listOptions(["sessions"], (cursor) => readPage(api, PAGE, cursor));
 
-/** Session of the signed-in user whose token is still valid, as the API lists it. */
-type SignedIn = RowOf<typeof sessionsOptions>;
+/** Session of the signed-in user, as the API lists it. Sessions whose token is no longer valid are not listed. */
+type OwnSession = RowOf<typeof sessionsOptions>;
 
 /** Requests that end the user's own sessions. Each request invalidates the cached session list. */
 function useSessionActions() {
   const api = useApi();
   const { andRead, refresh } = useRefresh(sessionsOptions(api).queryKey);
-  const endSession = ({ id }: SignedIn) => ended(api.account.sessions({ id }).delete());
+  const endSession = ({ id }: OwnSession) => ended(api.account.sessions({ id }).delete());
   return {
-    end: (one: SignedIn) => andRead(endSession(one)),
+    end: (one: OwnSession) => andRead(endSession(one)),
     /**
      * Ends all other sessions of the user. Reads the complete list first, because the page may show only a part
      * of it.
@@ -100,16 +100,16 @@ function EndOthers() {
   );
 }
 
-/** Session in a list of the user's own ones, or of those of a team. */
-type ListedSession = SignedIn & { readonly user_name?: string };
+/** Session in a list: of the signed-in user's own sessions, or of the sessions of a team. */
+type ListedSession = OwnSession & { readonly user_name?: string };
 
 /**
- * Returns the columns of a session, which the user may end or sign out of. In a list of several people they also name
- * the user.
+ * Returns the cells of a session by column, with a button that ends the session. In the list of a team the cells also
+ * contain the name of the user.
  */
 export function sessionColumns(
   session: ListedSession,
-  onEnd: (session: SignedIn) => Promise<unknown>,
+  onEnd: (session: OwnSession) => Promise<unknown>,
 ): Readonly<Record<string, ReactNode>> {
   const { is_current: isCurrent, method, ip, user_agent: userAgent, client_id: clientId } = session;
   const device = deviceOf(userAgent);
@@ -120,7 +120,7 @@ export function sessionColumns(
         <div>
           <Group gap="xs">
             <CellText title={session.user_name ?? device} />
-            {isCurrent && <Tag color="teal">This one</Tag>}
+            {isCurrent && <Tag color="teal">This session</Tag>}
           </Group>
           <Dimmed>
             {session.user_name !== undefined && `${device}. `}
@@ -149,7 +149,7 @@ function SignOut() {
 
 interface EndSessionProps {
   readonly session: ListedSession;
-  readonly onEnd: (session: SignedIn) => Promise<unknown>;
+  readonly onEnd: (session: OwnSession) => Promise<unknown>;
 }
 
 function EndSession({ session, onEnd }: EndSessionProps) {

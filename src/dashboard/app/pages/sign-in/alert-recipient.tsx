@@ -13,8 +13,8 @@ interface PageProps {
 }
 
 /**
- * Page of the link that a recipient of alerts is mailed. The address is confirmed by a button, because mail scanners
- * open links.
+ * Page that opens from the link in a mail to a recipient of alerts. The recipient confirms the address by a button,
+ * because mail scanners open links.
  */
 export function Page({ code, onDone }: PageProps) {
   const api = useApi();

@@ -53,25 +53,25 @@ function useCodeExchange() {
 const NOTICE_BY_REASON = {
   expired: {
     title: "You were signed out",
-    advice: "Your session ended: it was over a day old, or ended elsewhere. Sign in to go on.",
+    advice: "Your session expired after 24 hours or was ended elsewhere. Sign in to continue.",
     isError: false,
   },
   signed_out: { title: "You are signed out", advice: "See you soon.", isError: false },
   unconfirmed: {
     title: "You are signed out here",
     advice:
-      "But the server could not be told, so that the session may live for up to a day. Sign in again and end it under Security.",
+      "The server could not be reached, so your session may stay valid for up to 24 hours. To end it, sign in again and open Security.",
     isError: true,
   },
   again: {
     title: "Sign in again",
-    advice: "You will return to the same page.",
+    advice: "You then return to the same page.",
     isError: false,
   },
   too_late: {
     title: "You are not signed in yet",
     advice:
-      "The second step took too long or had too many wrong attempts. Start again with your password.",
+      "The second step took too long, or too many wrong codes were entered. Start again with your password.",
     isError: true,
   },
 } as const satisfies Record<string, Notice>;
@@ -81,14 +81,14 @@ function ofCallback(ssoCallback: SsoCallback): Notice | undefined {
     return {
       title: "Single sign-on did not work",
       advice:
-        "Your company's identity provider did not let you in here. Try again; if it stays like this, ask whoever looks after your company's accounts.",
+        "Your company's identity provider rejected the sign-in. Try again. If the problem persists, ask the administrator of your company's accounts.",
       isError: true,
     };
   if (ssoCallback.kind === "unexpected")
     return {
       title: "Nobody was signed in",
       advice:
-        "The link carried a sign-in that did not begin in this tab, so it was not used: it might be somebody else's. Begin here.",
+        "The sign-in was not started in this tab and was rejected, because it could belong to somebody else. Start again here.",
       isError: true,
     };
   return undefined;
@@ -98,7 +98,7 @@ function ofFailure(error: unknown): Notice {
   if (apiErrorOf(error)?.code === "invalid_code")
     return {
       title: "Single sign-on did not work",
-      advice: "It took longer than a minute to come back, or was used already. Try again.",
+      advice: "The sign-in took longer than a minute, or its link was already used. Try again.",
       isError: true,
     };
   const { title, advice } = errorMessageOf(error);
@@ -107,7 +107,7 @@ function ofFailure(error: unknown): Notice {
 
 interface SignInErrorProps {
   readonly error: unknown;
-  /** Seconds until the server accepts another sign-in attempt. */
+  /** Seconds until the server accepts another sign-in. */
   readonly wait: number;
 }
 
@@ -121,21 +121,21 @@ export function SignInError({ error, wait }: SignInErrorProps) {
   if (answer?.code !== "invalid_credentials") return <ErrorNotice error={error} />;
   return (
     <Alert color="red" role="alert" icon={<Icon name="alert" />} title="Wrong email or password">
-      Five wrong passwords in a row lock the sign-in for a while.
+      After five wrong passwords in a row, you cannot sign in for some time.
     </Alert>
   );
 }
 
 interface WaitProps {
   readonly isLock: boolean;
-  /** Seconds to wait as the server returned them in `Retry-After`. */
+  /** Seconds of the whole wait, as the server returned them in `Retry-After`. */
   readonly whole: number | undefined;
   readonly wait: number;
 }
 
 /**
- * Shows a countdown until the next possible sign-in attempt. Screen readers announce the total wait and the end
- * of the wait, but not each second.
+ * Shows a countdown until the server accepts another sign-in. Screen readers announce the total wait and the end of
+ * the wait, but not each second.
  */
 function Wait({ isLock, whole, wait }: WaitProps) {
   if (wait === 0)
@@ -149,9 +149,9 @@ function Wait({ isLock, whole, wait }: WaitProps) {
       color={isLock ? "red" : "yellow"}
       role="alert"
       icon={<Icon name={isLock ? "lock" : "clock"} />}
-      title={isLock ? "Sign-in is locked for a while" : "Too many requests"}
+      title={isLock ? "Sign-in is locked" : "Too many requests"}
     >
-      {isLock ? "There were too many wrong passwords for this address. " : ""}
+      {isLock ? "Too many wrong passwords were entered for this address. " : ""}
       You can try again in{" "}
       <span aria-hidden className="tabular">
         {minutes(wait)}

@@ -6,17 +6,17 @@ import type { ApiClient } from "../../api/client.ts";
 import { apiWith } from "../../api/connect.ts";
 import { factorRequests, type NewFactor } from "../../factors/data.ts";
 import { NewApp, NewPasskey } from "../../factors/new-factor.tsx";
-import { hasPasskeys } from "../../factors/passkeys.ts";
+import { hasPasskeys } from "../../factors/data.ts";
 import { ProofForm } from "../../factors/proof-form.tsx";
 import { RecoveryCodes } from "../../factors/recovery-codes.tsx";
 import type { Session } from "../../session/identity.ts";
-import { useSessionState, type WaitingSignIn } from "../../session/session.tsx";
+import { type SessionState, useSessionState } from "../../session/session.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Frame } from "./frame.tsx";
 
 interface SecondStepProps {
-  readonly waiting: WaitingSignIn;
-  /** Returns to the first step. `too_late` says that the server has ended the sign-in. */
+  readonly waiting: NonNullable<SessionState["waiting"]>;
+  /** Returns to the first step of the sign-in. `too_late` says that the server has ended the sign-in. */
   readonly onStop: (reason?: "too_late") => void;
 }
 
@@ -69,7 +69,7 @@ function Enrolment({ api, onDone, onBack }: EnrolmentProps) {
       {kind === undefined && (
         <Stack>
           <Text size="sm">
-            Your company requires a second step at each sign-in. Choose what you want to use.
+            Your company requires two-step verification. Choose a second factor for your sign-ins.
           </Text>
           {hasPasskeys() && (
             <Choice icon="key" isFirst onClick={() => setKind("passkey")}>

@@ -6,12 +6,12 @@ import { useSessionState } from "../../session/session.tsx";
 import { Form, SubmitButton, useForm } from "../../ui/form.tsx";
 import { page } from "../../shell/page.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { useWait } from "../../ui/countdown.ts";
+import { useWait } from "../../ui/time.tsx";
 import { Forgotten, MethodStep } from "./steps.tsx";
 import { Frame } from "./frame.tsx";
 import { type Notice, SignInError, useNotice } from "./messages.tsx";
 
-/** Second step of a sign-in. A separate chunk, because most users have no second factor. */
+/** Second step of a sign-in. It is a separate script chunk, because most users have no second factor. */
 const SecondStep = page(() => import("./second-step.tsx"));
 
 type Step =
@@ -119,8 +119,8 @@ interface EmailStepProps {
 }
 
 /**
- * Asks for the email and reads the sign-in methods of its domain. The API does not look up a user, so the step
- * does not disclose accounts.
+ * Asks for the email and reads the sign-in methods of its domain. The API does not look up a user, so this step does
+ * not disclose whether a user has this email.
  */
 function EmailStep({ email, onDiscovered }: EmailStepProps) {
   const { discover } = useCredentials();

@@ -9,7 +9,7 @@ import { CodeEntry } from "../../ui/code-entry.tsx";
 import { Form, SubmitButton, useForm } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { NewPassword } from "../../ui/new-password.tsx";
-import { useWait } from "../../ui/countdown.ts";
+import { useWait } from "../../ui/time.tsx";
 import { Remember } from "./frame.tsx";
 import { SignInError } from "./messages.tsx";
 
@@ -128,7 +128,7 @@ function SingleSignOn({ email, remember, isOnlyMethod }: SingleSignOnProps) {
     if (address !== undefined) return location.assign(address);
     setBusy(false);
     setError(
-      "This needs a secure connection (https) and a browser that may keep data for this page.",
+      "Single sign-on needs a secure connection (https) and a browser that can store data for this page.",
     );
   };
   return (
@@ -154,8 +154,8 @@ interface ForgottenProps extends Pick<MethodStepProps, "email" | "remember" | "o
 }
 
 /**
- * Resets a forgotten password with a mailed code. The texts are the same for addresses with and without an
- * account, so that they do not disclose accounts.
+ * Resets a forgotten password with a mailed code. The texts do not disclose whether a user has this email: they are
+ * the same in both cases.
  */
 export function Forgotten({ email, remember, onRemember, onBack }: ForgottenProps) {
   const { signInWith } = useSessionState();

@@ -10,7 +10,7 @@ import { useRefresh } from "../../ui/pages.ts";
 import { Loaded } from "../../ui/states.tsx";
 import { ExactTime } from "../../ui/time.tsx";
 
-/** The routes that are called: those of operators, or those of a partner's owners. */
+/** Area of the API whose routes the dialog calls: that of operators, or that of partners. */
 type Area = "admin" | "partner";
 
 interface Person {
@@ -126,8 +126,9 @@ function Unlink({ area, user, identity }: UserProps & { readonly identity: Ident
           immediately.
         </Text>
       )}
-      All sessions of {user.email} from single sign-on end at once. The next sign-in at the provider
-      with a verified address links anew, whoever has that address there.
+      All sessions of {user.email} from single sign-on end immediately. The next sign-in at the
+      identity provider with the same verified address is linked to this user again, even if the
+      address belongs to another person there.
     </ConfirmedAction>
   );
 }

@@ -18,7 +18,7 @@ import { TableList } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
 import { EmptyState } from "../../ui/states.tsx";
 import { textQuery } from "../../ui/text-query.ts";
-import { useNow } from "../../ui/countdown.ts";
+import { useNow } from "../../ui/time.tsx";
 import { ExactTime, Time } from "../../ui/time.tsx";
 import { ActiveFilter, activeQuery, CompanySelect } from "../companies/company-select.tsx";
 import { Identities } from "./identities.tsx";
@@ -201,7 +201,7 @@ function UserActions({ user, onReset, onIdentities }: UserProps & RowActions) {
             size="xs"
             variant="subtle"
             color="gray"
-            aria-label={`More actions on ${user.name}`}
+            aria-label={`More actions for ${user.name}`}
           >
             More
           </Button>
@@ -236,9 +236,9 @@ function ResetFactors({ row: user, ...dialog }: RowDialogProps<User>) {
       done={`The second factors of ${name} are removed.`}
     >
       All passkeys, the authenticator app and the recovery codes of {email} are removed, and all
-      sign-ins and tokens of the user end at once. Then the password alone lets somebody in, or asks
-      for a new factor where the company requires one. We mail {name}. Be sure who asks you for
-      this.
+      sessions and tokens of the user end immediately. The user then signs in with the password
+      only, and sets up a new factor if the company requires one. We notify {name} by email. Verify
+      the identity of the person who asked for this.
     </Confirm>
   );
 }

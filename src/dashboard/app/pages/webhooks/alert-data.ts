@@ -13,8 +13,8 @@ export type AlertSettings = DataOf<typeof alertsOptions>;
 export type AlertKind = AlertSettings["kinds"][number];
 
 /**
- * Values of the form for alert settings before they are sent, under the names of the API. The recipients are text with
- * one email address per line.
+ * Values of the form for alert settings before they are sent. The fields have the same names as in the API. The
+ * recipients are text with one email address per line.
  */
 export interface AlertDraft extends Omit<AlertSettings, "recipients" | "webhook_url"> {
   readonly toOwners: boolean;
@@ -31,7 +31,7 @@ export const alertDraftOf = (one: AlertSettings): AlertDraft => ({
 
 /**
  * Converts the form's values to the request body of the alert settings API. Recipients are sent only if they changed,
- * because sending them mails those that have not confirmed.
+ * because the API mails each sent recipient who has not confirmed the address.
  */
 function alertsBody(draft: AlertDraft, before: AlertSettings | undefined) {
   const { kinds, oldest_waiting_minutes, digest_minutes } = draft;
@@ -60,7 +60,7 @@ export function useAlertActions() {
       const before = queries.getQueryData(alertsOptions(api).queryKey);
       return keep(await answerOf(alerts.patch(alertsBody(draft, before))));
     },
-    /** Mails the recipients that have not confirmed another link. */
+    /** Mails another link to the recipients who have not confirmed their address. */
     askAgain: async ({ recipients }: AlertSettings) =>
       keep(await answerOf(alerts.patch({ recipients }))),
     rotateSecret: async () => keep(await answerOf(alerts["rotate-secret"].post())),
@@ -70,8 +70,8 @@ export function useAlertActions() {
 }
 
 /** Phrases that name an alert in the list of sent alerts, where they follow the time. */
-const PHRASES: Readonly<Record<AlertKind, string>> = {
-  head_retrying: "event retrying after 2 failures",
+const ALERT_PHRASES: Readonly<Record<AlertKind, string>> = {
+  head_retrying: "event retrying after 2 failed attempts",
   oldest_waiting: "backlog",
   failures_5: "5 consecutive failures",
   failures_10: "10 consecutive failures",
@@ -80,8 +80,8 @@ const PHRASES: Readonly<Record<AlertKind, string>> = {
   recovered: "recovered",
 };
 
-export const isAlertKind = (value: string): value is AlertKind => value in PHRASES;
+export const isAlertKind = (value: string): value is AlertKind => value in ALERT_PHRASES;
 
 export function alertPhrase(kind: string): string {
-  return isAlertKind(kind) ? PHRASES[kind] : kind;
+  return isAlertKind(kind) ? ALERT_PHRASES[kind] : kind;
 }

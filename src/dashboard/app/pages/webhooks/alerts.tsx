@@ -15,7 +15,7 @@ import { type ReactNode, useState } from "react";
 
 import { useApi } from "../../session/session.tsx";
 import { ConfirmedAction } from "../../ui/dialog.tsx";
-import { Choice } from "../../ui/choice.tsx";
+import { Choice } from "../../ui/form.tsx";
 import { Form, type FormState, useForm } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { PageHeader, Section, ErrorText } from "../../ui/layout.tsx";
@@ -136,7 +136,7 @@ function Mails({ form, children }: FieldsProps & { readonly children: ReactNode 
   );
 }
 
-/** Lists the saved recipients that have not confirmed, and mails them another link on request. */
+/** Lists the saved recipients who have not confirmed their address, and mails them another link on request. */
 function Unconfirmed({ settings }: { readonly settings: AlertSettings }) {
   const { askAgain } = useAlertActions();
   const { mutate, error, isPending } = useMutation({
@@ -162,14 +162,14 @@ function Unconfirmed({ settings }: { readonly settings: AlertSettings }) {
   );
 }
 
-/** Numbers of consecutive failures that can cause an alert; a subscription is disabled at 20. */
-const FAILURES = [
+/** Numbers of consecutive permanent failures that can cause an alert. A subscription is disabled at 20. */
+const FAILURE_COUNTS = [
   ["failures_5", "5"],
   ["failures_10", "10"],
   ["failures_18", "18"],
 ] as const;
 
-/** Each kind of alert as a sentence with its threshold inside. */
+/** Shows each kind of alert as a sentence that contains its threshold. */
 function Kinds({ form }: FieldsProps) {
   const { kinds, oldest_waiting_minutes: waitingMinutes } = form.draft;
   const box = (kind: AlertKind) => ({
@@ -182,8 +182,8 @@ function Kinds({ form }: FieldsProps) {
   return (
     <Section title="Notify me when">
       <Checkbox
-        label="An event is retrying after 2 failures"
-        description="Later events are waiting behind it."
+        label="An event is retrying after 2 failed attempts"
+        description="It blocks later events."
         {...box("head_retrying")}
       />
       <Group gap="xs" wrap="nowrap" align="flex-start">
@@ -203,17 +203,17 @@ function Kinds({ form }: FieldsProps) {
         label="Consecutive failures reach"
         value={[...kinds]}
         onChange={(next) => form.edit({ kinds: next.filter(isAlertKind) })}
-        description="A failure is an event that got no 2xx in four attempts, or HTTP 410. The subscription is disabled at 20."
+        description="A failure is an event that got no 2xx status in four attempts, or HTTP 410 in one. The subscription is disabled after 20 consecutive failures."
       >
         <Group gap="lg" mt="xs">
-          {FAILURES.map(([kind, count]) => (
+          {FAILURE_COUNTS.map(([kind, count]) => (
             <Checkbox key={kind} value={kind} label={count} />
           ))}
         </Group>
       </Checkbox.Group>
       <Checkbox
         label="A subscription is disabled"
-        description="Always on, because nothing is sent from then on."
+        description="Always on, because a disabled subscription sends nothing."
         disabled
         {...box("disabled")}
       />
@@ -239,7 +239,7 @@ interface MinutesProps {
   readonly error: string | undefined;
 }
 
-/** A sentence with a number of minutes inside. */
+/** Sentence that contains a field for a number of minutes. */
 function Minutes({ before, label, after, range: [min, max], error, ...props }: MinutesProps) {
   return (
     <Stack gap={4}>
@@ -283,8 +283,8 @@ function AlertSecret({ fingerprint, fresh, onRotated }: AlertSecretProps) {
       title="Alert signing secret"
       description={
         <>
-          Fingerprint <code>{fingerprint}</code>. Differs from the secret of your deliveries. Each
-          time it is shown is recorded in the audit log.
+          Fingerprint <code>{fingerprint}</code>. This is not the signing secret of your deliveries.
+          Each view is recorded in the audit log.
         </>
       }
     >

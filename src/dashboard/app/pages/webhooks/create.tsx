@@ -6,7 +6,7 @@ import { useEffect, useRef, useState } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
 
 import { fieldError } from "../../api/client.ts";
-import { Choice } from "../../ui/choice.tsx";
+import { Choice } from "../../ui/form.tsx";
 import { Form, type FormState, SubmitButton, useForm } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { PageHeader, Panel } from "../../ui/layout.tsx";
@@ -42,7 +42,7 @@ export function Page() {
         key={id}
         title="New subscription"
         back={{ href: "/webhooks", title: "Webhooks" }}
-        description="From the address of your endpoint to a verified test delivery."
+        description="Enter your endpoint, choose its events, and verify it with a test event."
       />
       {id === null ? (
         <Loaded query={subscriptions}>
@@ -50,7 +50,7 @@ export function Page() {
         </Loaded>
       ) : (
         <>
-          <CreationSteps active={2} />
+          <SubscriptionCreationSteps active={2} />
           <VerifyStep id={id} />
         </>
       )}
@@ -101,27 +101,28 @@ function VerifyStep({ id }: { readonly id: string }) {
   return (
     <Stack maw={760} gap="lg">
       <Text size="sm">
-        {data === undefined ? "The subscription" : `“${data.label}”`} is active. Three steps make
-        sure that your endpoint can trust its events.
+        {data === undefined ? "The subscription" : `“${data.label}”`} is active. Complete three
+        steps so that your endpoint accepts only events from ReviewRelay.
       </Text>
       <Panel title="1. Store the secret">
         <Text size="sm" mb="sm">
-          Put it into the secret store of your endpoint, not into its code. You can look at it again
-          in the settings at any time.
+          Store it in the secret store of your endpoint, not in its code. You can view it again in
+          the settings at any time.
         </Text>
         <SigningSecret id={id} {...(fresh !== undefined && { fresh })} />
       </Panel>
-      <Panel title="2. Check signatures with it">
+      <Panel title="2. Verify signatures">
         <VerifyCode />
       </Panel>
-      <Panel title="3. Try it">
+      <Panel title="3. Send a test event">
         <Text size="sm" mb="sm">
           A <code>webhook.test</code> is signed, sent, retried and recorded like every event.
         </Text>
         {data !== undefined && (
           <>
             <UrlForm subscription={data} />
-            {/* The `key` removes the result of a test of the former URL. */}
+            {/* The `key` mounts a new component when the URL changes, so that the result of a test of the former
+               URL disappears. */}
             <TestEvent id={id} key={data.webhook_url} />
           </>
         )}
@@ -198,7 +199,7 @@ function CreateForm({ taken, initialKind }: CreateFormProps) {
   const isFirst = step === 0;
   return (
     <>
-      <CreationSteps
+      <SubscriptionCreationSteps
         active={step}
         onStep={(next) => (next === 0 || isReady) && setStep(Math.min(next, 1))}
       />
@@ -260,8 +261,8 @@ const isAboutEndpoint = (error: unknown): boolean =>
   );
 
 /**
- * Title of a step. Takes the focus when the step changes, so that screen readers announce the step. It is
- * inside the form, so that an invalid field is focused after it and keeps the focus.
+ * Title of a step. Takes the focus when the step changes, so that screen readers announce the step. It is rendered
+ * inside the form, so that the form moves the focus to an invalid field after the title has taken it.
  */
 function StepTitle({ step }: { readonly step: number }) {
   const heading = useRef<HTMLHeadingElement>(null);
@@ -295,7 +296,7 @@ function KindChoice({ taken, form }: KindChoiceProps) {
           description:
             holder === undefined
               ? one.short
-              : `${one.short} Taken by “${holder.label}”: each kind has one slot.`,
+              : `${one.short} Already used by “${holder.label}”: you can have one subscription of each kind.`,
           isDisabled: holder !== undefined,
         };
       })}
@@ -305,12 +306,12 @@ function KindChoice({ taken, form }: KindChoiceProps) {
 
 interface CreationStepsProps {
   readonly active: number;
-  /** Goes back to a step; undefined once the subscription exists, because its creation cannot be undone. */
+  /** Goes back to an earlier step; undefined once the subscription exists, because its creation cannot be undone. */
   readonly onStep?: (step: number) => void;
 }
 
 /** Shows the steps of the creation and the current step. */
-function CreationSteps({ active, onStep }: CreationStepsProps) {
+function SubscriptionCreationSteps({ active, onStep }: CreationStepsProps) {
   const isDone = onStep === undefined;
   return (
     <Stepper

@@ -6,7 +6,7 @@ import { Loaded } from "../../ui/states.tsx";
 import { useReader } from "./data/data.ts";
 import { deliveryOptions, subscriptionOptions } from "./data/reads.ts";
 import { DeliveryDetail, NeighbourButtons, useListSearch } from "./deliveries/delivery-detail.tsx";
-import { RedeliverButton } from "./deliveries/redeliver.tsx";
+import { RedeliverButton } from "./deliveries/delivery-detail.tsx";
 
 /** Page that shows one event and all attempts to deliver it to one subscription, with headers and bodies. */
 export function Page() {

@@ -5,7 +5,7 @@ import { useState } from "react";
 
 import { Confirm } from "../../ui/dialog.tsx";
 import { counted, number } from "../../ui/format.ts";
-import { Choice } from "../../ui/choice.tsx";
+import { Choice } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { notify } from "../../ui/notify.ts";
 import { ExactTime, Time } from "../../ui/time.tsx";
@@ -20,7 +20,10 @@ import { TextLink } from "../../ui/layout.tsx";
 interface DisabledBannerProps extends SubscriptionProps {
   /** True if the banner takes one line, because the page has a list or a form to show. */
   readonly isBrief: boolean;
-  /** Called after the request. `eventId` is the test whose answer decides, if the user chose to send one. */
+  /**
+   * Called after the request to enable the subscription. `eventId` is the id of the test event if the user chose to
+   * send one first.
+   */
   readonly onEnabled: (eventId?: string) => void;
 }
 
@@ -29,8 +32,8 @@ export function DisabledBanner({ subscription, isBrief, onEnabled }: DisabledBan
   const { id, disabled_at: at } = subscription;
   const { held } = useQuery(healthOptions(useReader(), id)).data ?? {};
   const [opened, { open, close }] = useDisclosure();
-  // Nobody enables the subscription of a suspended partner (contract 10.1), and no partner enables one that an operator
-  // has disabled (contract 6.16).
+  // Hides the buttons from users who cannot enable the subscription: from all users if the partner is suspended
+  // (contract 10.1), from the partner if an operator has disabled the subscription (contract 6.16).
   const isSuspended = subscription.disabled_reason === "suspended";
   const isByPlatform = isSuspended || subscription.disabled_reason === "operator";
   const partner = useViewedPartner();
@@ -43,12 +46,13 @@ export function DisabledBanner({ subscription, isBrief, onEnabled }: DisabledBan
       <Group justify="space-between" gap="sm">
         {isBrief ? (
           <Text size="sm">
-            <strong>{title}</strong> since <Time at={at} />. {heldInWords(held)}
+            <strong>{title}</strong> since <Time at={at} />. {heldEventsText(held)}
           </Text>
         ) : (
           <Text size="sm">
             Since <ExactTime at={at} /> (<Time at={at} />
-            ), because {disabledBecause(subscription)}. {heldInWords(held)} {wayOut(subscription)}
+            ), because {disabledBecause(subscription)}. {heldEventsText(held)}{" "}
+            {wayOut(subscription)}
           </Text>
         )}
         {!isReadOnly && !isByPlatform && <Button onClick={open}>Enable …</Button>}
@@ -73,12 +77,12 @@ export function DisabledBanner({ subscription, isBrief, onEnabled }: DisabledBan
 }
 
 function wayOut({ disabled_reason: reason }: SubscriptionProps["subscription"]): string {
-  if (reason === "suspended") return "It is enabled again when the company is activated.";
+  if (reason === "suspended") return "It is enabled automatically when the company is activated.";
   if (reason === "operator") return "Only the platform can enable it.";
   return "Fix the endpoint first, then enable it.";
 }
 
-/** Says that a test decides about the subscription. */
+/** Explains that the result of a pending test decides whether the subscription is enabled. */
 function TestBanner({ subscription }: SubscriptionProps) {
   const { id, pending_test_event_id: eventId } = subscription;
   return (
@@ -95,7 +99,7 @@ function TestBanner({ subscription }: SubscriptionProps) {
   );
 }
 
-function heldInWords(held: number | undefined): string {
+function heldEventsText(held: number | undefined): string {
   if (held === undefined || held === 0) return "New events are held, for up to 30 days.";
   return `${number(held)} ${held === 1 ? "event is" : "events are"} held, for up to 30 days.`;
 }
@@ -128,7 +132,7 @@ function EnableDialog({ subscription, held, onClose, onEnabled }: EnableDialogPr
         <Text size="sm">
           New events are sent again, and the count of failures starts at 0.
           {failures > 0 &&
-            ` The permanent failures before (${number(failures)}) are not sent again by this. You can resend them from Deliveries.`}
+            ` The permanent failures before (${number(failures)}) are not resent. You can resend them from Deliveries.`}
         </Text>
         <Checkbox
           label="Send a test event first"
@@ -138,7 +142,7 @@ function EnableDialog({ subscription, held, onClose, onEnabled }: EnableDialogPr
         />
         {(kind === "batch" || held > 0) && (
           <Choice
-            label={`What about the ${kind === "batch" ? "events in between" : "held events"}?`}
+            label={`What happens to the ${kind === "batch" ? "events in between" : "held events"}?`}
             value={choice}
             onChange={setChoice}
             options={kind === "batch" ? batchChoices(held) : immediateChoices(held)}
@@ -150,21 +154,21 @@ function EnableDialog({ subscription, held, onClose, onEnabled }: EnableDialogPr
 }
 
 /**
- * Returns the options for a batch subscription's events since it was disabled. Events that were not dispatched
- * yet are not in the queue, so the next batch can begin where the last batch ended.
+ * Returns the options for the events of a disabled batch subscription. The events since the last batch enter the
+ * queue only with the next batch, so the user decides whether it begins with these events or with later ones.
  */
 function batchChoices(held: number) {
   const events = held === 0 ? "" : `The ${counted(held, "held event")} `;
   return [
     {
       value: "deliver",
-      label: "Send what has happened meanwhile",
-      description: `${events === "" ? "If" : `${events}first, and if`} a batch is overdue, it is sent at once.`,
+      label: "Send the events since the last batch",
+      description: `${events === "" ? "If" : `${events}first, and if`} a batch is overdue, it is sent immediately.`,
     },
     {
       value: "skip",
-      label: "Leave it out",
-      description: `${events === "" ? "The" : `${events}are not sent, and the`} next batch begins with what happens from now on.`,
+      label: "Skip these events",
+      description: `${events === "" ? "The" : `${events}are not sent, and the`} next batch contains only events from now on.`,
     },
   ] as const;
 }
@@ -175,7 +179,7 @@ function immediateChoices(held: number) {
     {
       value: "deliver",
       label: `Deliver the ${events}`,
-      description: "In their order, before anything new.",
+      description: "They are sent in order, before new events.",
     },
     {
       value: "skip",

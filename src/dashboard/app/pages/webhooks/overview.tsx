@@ -5,7 +5,7 @@ import type { ReactNode } from "react";
 import { Sparkline } from "../../ui/chart/sparkline.tsx";
 import { CodeBlock } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
-import { counted, number } from "../../ui/format.ts";
+import { counted, number, duration } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { NamedValue, TextLink, Dimmed, Panel } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
@@ -19,10 +19,11 @@ import {
   type Incident,
   incidentOptions,
   type SubscriptionProps,
+  type PastIncident,
+  pastIncidentsOptions,
 } from "./data/reads.ts";
 import { conditionOf, isRetryShown } from "./data/subscription-words.ts";
 import { diagnosisOf } from "./deliveries/attempt-words.ts";
-import { PastIncidents } from "./past-incidents.tsx";
 import { HealthSummary } from "./stats/health-summary.tsx";
 import { OverTime } from "./stats/over-time.tsx";
 
@@ -57,7 +58,7 @@ interface HealthProps extends SubscriptionProps {
   readonly health: Health;
 }
 
-/** Shows further figures in one line. */
+/** Shows further figures about the deliveries of a subscription in one line. */
 function HealthDetails({ subscription, health }: HealthProps) {
   return (
     <Text size="sm" c="dimmed" mt="sm">
@@ -65,7 +66,7 @@ function HealthDetails({ subscription, health }: HealthProps) {
       {subscription.delivery_kind === "batch" ? (
         <NextBatch subscription={subscription} />
       ) : (
-        `Expired in 24 h: ${number(health.expired_24h)}`
+        `Events expired in 24 h: ${number(health.expired_24h)}`
       )}
     </Text>
   );
@@ -77,10 +78,10 @@ function NextBatch({ subscription }: SubscriptionProps) {
     <>
       Next batch: {next === null || !isActive ? "–" : <Countdown to={next} />},{" "}
       {last === null ? (
-        "the first one"
+        "no batch sent yet"
       ) : (
         <>
-          the last was <Time at={last} />
+          last batch: <Time at={last} />
         </>
       )}
     </>
@@ -108,15 +109,15 @@ function Blocked({ subscription, eventId, health }: HealthProps & { readonly eve
     <Alert color="yellow" icon={<Icon name="clock" />} title={title}>
       <Text size="sm">
         <TextLink href={href}>Event {eventId}</TextLink> failed <Time at={health.blocked_since} />{" "}
-        and waits for its retry
+        and waits for a retry
         {next !== null && (
           <>
             , <Countdown to={next} />
           </>
         )}
         {isPerReview
-          ? ". Later events of its review follow in order; other reviews go on."
-          : ". Those behind it follow in order."}
+          ? ". Later events of its review are sent after it, in order. Events of other reviews are sent as usual."
+          : ". Later events are sent after it, in order."}
         {!isReadOnly &&
           !isPerReview &&
           subscription.delivery_kind === "immediate" &&
@@ -146,7 +147,7 @@ function IncidentCard({ subscription, children }: IncidentCardProps) {
   const failed = incident.causes.reduce((sum, cause) => sum + cause.attempts, 0);
   const queued = isActive ? health?.pending : health?.held;
   return (
-    <Panel title="What is wrong">
+    <Panel title="Problem">
       <Stack gap="md">
         <dl className="value-grid">
           <NamedValue name="Since" hint={<ExactTime at={incident.since} />}>
@@ -204,7 +205,7 @@ function Causes({ incident }: { readonly incident: Incident }) {
         "Over time": (
           <Sparkline
             bars={cause.counts.map((bad) => ({ good: 0, bad }))}
-            label={`From ${number(Math.min(...cause.counts))} to ${number(Math.max(...cause.counts))} a step`}
+            label={`From ${number(Math.min(...cause.counts))} to ${number(Math.max(...cause.counts))} per interval`}
           />
         ),
         Last: <Time at={cause.last_at} />,
@@ -219,7 +220,7 @@ function SentAlerts({ alerts }: Pick<Incident, "alerts">) {
   return (
     <Dimmed size="sm">
       {first === undefined ? (
-        "No alert was sent yet. "
+        "No alert has been sent yet. "
       ) : (
         <>
           {counted(alerts.length, "alert")}, the first <Time at={first.raised_at} />:{" "}
@@ -229,4 +230,35 @@ function SentAlerts({ alerts }: Pick<Incident, "alerts">) {
       {!useIsReadOnly() && <TextLink href="/webhooks/alerts">Alert settings</TextLink>}
     </Dimmed>
   );
+}
+
+/** Lists the past incidents of a subscription. Renders nothing while there are none. */
+function PastIncidents({ id }: { readonly id: string }) {
+  const { incidents = [] } = useQuery(pastIncidentsOptions(useReader(), id)).data ?? {};
+  if (incidents.length === 0) return null;
+  return (
+    <Panel title="Past incidents">
+      <DataTable
+        caption="Past incidents, newest first"
+        rows={incidents}
+        rowKey={(one) => one.id}
+        columns={(one) => ({
+          Began: <ExactTime at={one.began_at} />,
+          Duration: duration((Date.parse(one.ended_at) - Date.parse(one.began_at)) / 1_000),
+          Cause: causeOf(one),
+          "Failed attempts": number(one.failed_attempts),
+          Outcome: outcomeOf(one),
+        })}
+      />
+    </Panel>
+  );
+}
+
+function causeOf({ failed_attempts: failed, ...cause }: PastIncident): string {
+  return failed === 0 ? "Backlog" : diagnosisOf({ outcome: "failed", ...cause }).title;
+}
+
+function outcomeOf({ disabled_at: disabledAt, ended_by: endedBy }: PastIncident): string {
+  const end = endedBy === "recovered" ? "recovered" : "enabled";
+  return disabledAt === null ? `Not disabled, ${end}` : `Disabled, then ${end}`;
 }

@@ -1,4 +1,4 @@
-import { PageTabs } from "../../ui/page-tabs.tsx";
+import { PageTabs } from "../../ui/layout.tsx";
 import { Button, Paper, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
@@ -46,7 +46,7 @@ function SubscriptionPage({ subscription }: SubscriptionProps) {
   const [isTesting, test] = useDisclosure();
   const isReadOnly = useIsReadOnly();
   const partner = useViewedPartner();
-  /** Event id of the test that the user sends with an enable. */
+  /** Id of the test event that was sent because the user chose to test before enabling the subscription. */
   const [sent, setSent] = useState<string>();
   return (
     <>
@@ -154,8 +154,8 @@ function TestButton({ subscription, opened, sent, onSent, onOpen, onClose }: Tes
       </Button>
       <Dialog opened={opened} onClose={onClose} title="Test event" centered>
         <Text size="sm" mb="md">
-          A <code>webhook.test</code> is signed, sent, retried and recorded like every event. It
-          overtakes what is queued, and holds nothing back.
+          A <code>webhook.test</code> is signed, sent, retried and recorded like every event. It is
+          sent before queued events and does not block them.
         </Text>
         {sent !== undefined && (
           <EnablingTest {...{ subscription, onSent, onClose }} eventId={sent} />
@@ -184,19 +184,19 @@ function settingsOf(one: Subscription): Readonly<Record<string, ReactNode>> {
     Delivery: isBatch ? `Batch, every ${one.batch_interval_hours} h` : kindTitle(one.delivery_kind),
     ...(!isBatch && {
       Events: one.events === null ? "All" : one.events.join(", "),
-      Body: one.payload_mode === "full" ? "In full" : "Ids alone",
-      Order: one.ordering === "review" ? "Strict per review" : "Strict over all",
+      Body: one.payload_mode === "full" ? "Full" : "Minimal",
+      Order: one.ordering === "review" ? "Strict per review" : "Strict across all events",
       "ReviewRelay emails": one.suppress_native_notifications ? "Off" : "On",
     }),
     "Standard Webhooks": one.standard_webhooks ? "Headers sent" : "Headers not sent",
     Secret: (
       <>
         Fingerprint <code>{one.secret_fingerprint}</code>
-        <Dimmed>The secret itself is shown to the partner alone.</Dimmed>
+        <Dimmed>Only the partner can view the secret.</Dimmed>
       </>
     ),
     ...(one.previous_secret_expires_at !== null && {
-      "Former secret signs until": <ExactTime at={one.previous_secret_expires_at} />,
+      "Previous secret signs until": <ExactTime at={one.previous_secret_expires_at} />,
     }),
     Created: <ExactTime at={one.created_at} />,
     Changed: <ExactTime at={one.updated_at} />,

@@ -56,12 +56,12 @@ export function TestEvent({ id, event }: TestEventProps) {
 
 interface EnablingTestProps extends SubscriptionProps {
   readonly eventId: string;
-  /** Called with the next test event if the user tries again. */
+  /** Called with the id of the next test event if the user tries again. */
   readonly onSent: (eventId: string | undefined) => void;
   readonly onClose: () => void;
 }
 
-/** Shows the progress of the test event that decides about an enable, and what it has decided. */
+/** Shows the progress of the test event that decides whether the subscription is enabled, and its result. */
 export function EnablingTest({ subscription, eventId, onSent, onClose }: EnablingTestProps) {
   const { id } = subscription;
   const { enable } = useSubscriptionActions(id);
@@ -100,11 +100,11 @@ export function EnablingTest({ subscription, eventId, onSent, onClose }: Enablin
 function decisionInWords(subscription: Subscription, eventId: string): string {
   if (subscription.pending_test_event_id === eventId)
     return "The subscription is enabled when your endpoint answers with a 2xx status. Until then its events are held.";
-  if (subscription.is_active) return "The subscription is enabled. Held events follow in order.";
+  if (subscription.is_active) return "The subscription is enabled. Held events are sent in order.";
   return "The subscription stays disabled, and its events are held.";
 }
 
-/** Cancels the wait for a test event. The subscription stays disabled. */
+/** Button that cancels the pending test. The subscription stays disabled. */
 export function CancelTest({ id }: { readonly id: string }) {
   const { disable } = useSubscriptionActions(id);
   const { mutate, error, isPending } = useMutation({
@@ -145,7 +145,7 @@ function Progress({ id, eventId }: { readonly id: string; readonly eventId: stri
       </ul>
       <TestResult delivery={data} />
       <PageLink href={`/webhooks/${id}/deliveries/${eventId}`} w="fit-content">
-        See the request and the answer
+        Show request and response
       </PageLink>
     </Stack>
   );
@@ -172,8 +172,7 @@ function TestResult({ delivery }: DeliveryProps) {
   if (delivery.state === "delivered")
     return (
       <Alert color="teal" icon={<Icon name="check" />} title="Delivered">
-        Your endpoint took the test event. Make sure that your code checked the signature, and did
-        not just answer.
+        Your endpoint accepted the test event. Make sure that your code also verified the signature.
       </Alert>
     );
   const { title, advice } = diagnosisOf(last);

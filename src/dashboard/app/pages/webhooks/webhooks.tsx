@@ -19,7 +19,7 @@ import {
   subscriptionsOptions,
 } from "./data/reads.ts";
 import { ALL_FAILURES } from "./data/filters.ts";
-import { readMessages } from "./data/list-reads.ts";
+import { readDeliveries } from "./data/list-reads.ts";
 import {
   disabledBecause,
   eventsInWords,
@@ -35,8 +35,8 @@ export function Page() {
   const subscriptions = useQuery(subscriptionsOptions(useReader()));
   const viewed = useViewedPartner();
   const { portal } = useSession();
-  // A portal link to single subscriptions does not show all subscriptions, so the page cannot tell whether
-  // another slot is free.
+  // Hides the create button from a portal link to single subscriptions. Such a link does not show all subscriptions,
+  // so the page cannot tell whether a slot is free.
   const hasAll = portal?.pages.includes("webhooks") ?? true;
   const mayCreate = useSeesSecrets() && hasAll;
   const isFull = (subscriptions.data?.data.length ?? 0) >= KINDS.length;
@@ -49,7 +49,7 @@ export function Page() {
         description={
           viewed === undefined
             ? "Get notified of review events with signed webhooks."
-            : "What this partner has subscribed to."
+            : "Subscriptions of this partner."
         }
         actions={
           viewed === undefined && (
@@ -187,24 +187,24 @@ const LAST_FAILURE_MS = 30_000;
 /** Shows when and how an attempt failed last, with a link to its delivery. */
 function LastFailure({ id }: { readonly id: string }) {
   const reader = useReader();
-  const { data: message } = useQuery({
+  const { data: delivery } = useQuery({
     queryKey: subscriptionKey(id, "last-failure"),
     queryFn: async () => {
-      const page = await readMessages(reader, id, { outcome: ALL_FAILURES }, { limit: 1 });
+      const page = await readDeliveries(reader, id, { outcome: ALL_FAILURES }, { limit: 1 });
       return page.data[0] ?? null;
     },
     refetchInterval: LAST_FAILURE_MS,
   });
-  const last = message?.attempts.findLast(({ outcome }) => outcome !== "delivered");
-  if (!message || last === undefined)
+  const last = delivery?.attempts.findLast(({ outcome }) => outcome !== "delivered");
+  if (!delivery || last === undefined)
     return (
       <NamedValue name="Last failure">
-        {message === null ? "–" : <Skeleton h={20} w={60} />}
+        {delivery === null ? "–" : <Skeleton h={20} w={60} />}
       </NamedValue>
     );
   return (
     <NamedValue name="Last failure" hint={<Time at={last.started_at} />}>
-      <TextLink href={`/webhooks/${id}/deliveries/${message.event_id}`}>
+      <TextLink href={`/webhooks/${id}/deliveries/${delivery.event_id}`}>
         {diagnosisOf(last).title}
       </TextLink>
     </NamedValue>
@@ -222,7 +222,9 @@ function SetUp({ subscription: { id, is_active: isActive } }: SubscriptionProps)
         {mayVerify && (
           <>
             :{" "}
-            <TextLink href={`/webhooks/new?id=${id}`}>check the signature and send a test</TextLink>
+            <TextLink href={`/webhooks/new?id=${id}`}>
+              verify signatures and send a test event
+            </TextLink>
           </>
         )}
       </li>
@@ -257,7 +259,7 @@ function SlotState({ subscription, health }: SlotStateProps) {
       <Text size="sm" c="var(--mantine-color-red-light-color)">
         Disabled <Time at={subscription.disabled_at} />: {disabledBecause(subscription)}
         {first !== null && `, the first ${causeOf(first)}`}. New events are held.{" "}
-        <TextLink href={`/webhooks/${id}`}>See what is wrong</TextLink>
+        <TextLink href={`/webhooks/${id}`}>Show the problem</TextLink>
       </Text>
     );
   const retrying =
@@ -274,7 +276,7 @@ function SlotState({ subscription, health }: SlotStateProps) {
       {retrying !== null && (
         <>
           <TextLink href={`/webhooks/${id}/deliveries/${retrying}`}>An event</TextLink> is being
-          retried; later events {ordering === "review" && "of its review "}wait behind it.
+          retried; later events {ordering === "review" && "of its review "}wait for it.
         </>
       )}
     </Text>

@@ -57,21 +57,23 @@ function line(context: CanvasRenderingContext2D, from: Point, to: Point): void {
 const DAY_S = 86_400;
 /** Distance in px below which a drag over the chart counts as a click. */
 const CLICK_PX = 6;
-const HOURS = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
-const DAYS = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
-const COUNTS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 1e6, 1e7];
+const HOUR_FORMAT = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const DAY_FORMAT = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
+const COUNT_STEPS = [
+  1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 1e6, 1e7,
+];
 
 interface PlotProps extends ChartProps {
   readonly onPoint: OnPoint;
 }
 
 /**
- * Builds the uPlot options of a chart, with the colours that the style sheet currently defines for its element.
- * uPlot keeps the options, so they call `present` to get the properties of the latest render.
+ * Builds the uPlot options of a chart, with the colours that the style sheet currently defines for its element. uPlot
+ * calls functions in the options after later renders, so these functions call `present` to get the latest properties.
  */
 export function chartOptions(present: () => PlotProps, element: HTMLElement): uPlot.Options {
   const { series, height = PLOT_PX, onSelect } = present();
-  const color = (name: string) => resolved(element, name);
+  const color = (name: string) => computedColor(element, name);
   const axis = {
     stroke: color("--chart-text"),
     grid: { stroke: color("--chart-grid"), width: 1 },
@@ -85,7 +87,7 @@ export function chartOptions(present: () => PlotProps, element: HTMLElement): uP
     padding: [8, 24, 0, 0],
     cursor: {
       y: false,
-      // Marks the same time in all charts of a page.
+      // Marks the time under the pointer in all charts of a page.
       sync: { key: "charts" },
       drag: { x: onSelect !== undefined, y: false, setScale: false, dist: CLICK_PX },
       points: { size: 7 },
@@ -106,7 +108,7 @@ export function chartOptions(present: () => PlotProps, element: HTMLElement): uP
       {
         ...axis,
         size: 56,
-        incrs: COUNTS,
+        incrs: COUNT_STEPS,
         values: (_, splits) => splits.map((value) => present().format(value)),
       },
     ],
@@ -171,12 +173,12 @@ function isolatedPoints({ data }: uPlot, series: number): number[] {
 
 function timeLabels({ scales }: uPlot, splits: readonly number[]): string[] {
   const { min = 0, max = 0 } = scales["x"] ?? {};
-  const format = (max ?? 0) - (min ?? 0) > 2 * DAY_S ? DAYS : HOURS;
+  const format = (max ?? 0) - (min ?? 0) > 2 * DAY_S ? DAY_FORMAT : HOUR_FORMAT;
   return splits.map((seconds) => format.format(seconds * 1_000));
 }
 
 /** Returns the computed colour of a CSS variable. A canvas cannot resolve CSS variables itself. */
-function resolved(element: HTMLElement, name: string): string {
+function computedColor(element: HTMLElement, name: string): string {
   // Disables transitions, because with reduced motion every change is a short transition, and the computed
   // colour would still be the previous colour.
   element.style.transitionProperty = "none";

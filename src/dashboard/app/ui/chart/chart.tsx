@@ -115,8 +115,8 @@ function Plot(props: ChartProps & { readonly onPoint: OnPoint }) {
   const data = useMemo(() => dataOf(times, series, isStacked), [times, series, isStacked]);
   const present = useEffectEvent(() => ({ props, data }));
   useEffect(() => plot.current?.setData(data), [data]);
-  // Key of the plot: a change of the series or of the colour scheme rebuilds the plot. New values alone are set
-  // on the existing plot.
+  // Key of the plot. A change of the key or of the colour scheme builds a new plot. New values alone are set on the
+  // existing plot.
   const shape = series.map(({ label, color }) => label + color).join();
   useEffect(() => {
     const element = host.current;

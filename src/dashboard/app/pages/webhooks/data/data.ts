@@ -66,7 +66,8 @@ export function useSubscriptionLive(id: string) {
     },
     health: (data: Health) => {
       client.setQueryData(healthOptions(reader, id).queryKey, data);
-      // Refreshes the charts with each health message, because health messages are less frequent than attempts.
+      // Reads the charts again with a health message and not with each attempt, because health messages are less
+      // frequent.
       if (hasUpdates.current)
         void client.invalidateQueries({ queryKey: subscriptionKey(id, STATS) });
       hasUpdates.current = false;

@@ -1,6 +1,9 @@
 import type { DeliveryKind, Subscription } from "./reads.ts";
 
-/** Values of the forms that create or change a subscription, before they are sent, under the names of the API. */
+/**
+ * Values of the forms that create or change a subscription, before they are sent. The fields have the same names as
+ * in the API.
+ */
 export interface Draft extends Pick<
   Subscription,
   | "delivery_kind"
@@ -37,7 +40,7 @@ export const draftOf = (one: Subscription): Draft => ({
   batch_interval_hours: one.batch_interval_hours ?? DEFAULT_INTERVAL_HOURS,
 });
 
-/** Returns the settings that apply to the kind of subscription, under the names of the API. */
+/** Returns the settings that apply to the draft's kind of subscription, as fields of a request. */
 function fieldsOf(draft: Draft) {
   const { events, payload_mode, suppress_native_notifications, ordering } = draft;
   const common = {
@@ -71,10 +74,10 @@ export function changesOf(
 
 /** Compares two values of a setting. The order of a list is ignored, because an event filter has no order. */
 function isSame(one: unknown, other: unknown): boolean {
-  return normal(one) === normal(other);
+  return normalValue(one) === normalValue(other);
 }
 
-function normal(value: unknown): string {
+function normalValue(value: unknown): string {
   return JSON.stringify(Array.isArray(value) ? value.map(String).toSorted() : value);
 }
 
@@ -85,25 +88,30 @@ interface UrlHint {
 }
 
 const MAX_URL_CHARS = 2_048;
-const INTERNAL =
+const INTERNAL_HOST =
   /^(localhost|127\.|10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|169\.254\.|\[|0\.0\.0\.0)|\.(local|internal|localhost)$/;
 
 /** Checks a webhook URL in the browser while the user types. The API makes the final decision. */
 export function urlHint(text: string): UrlHint | undefined {
   if (text === "") return undefined;
   if (text.length > MAX_URL_CHARS)
-    return error(`A URL has at most ${MAX_URL_CHARS.toLocaleString()} characters.`);
-  if (/\s/.test(text)) return error("A URL has no spaces.");
+    return errorHint(`Use at most ${MAX_URL_CHARS.toLocaleString()} characters.`);
+  if (/\s/.test(text)) return errorHint("Remove the spaces from the URL.");
   const url = /^https?:\/\/[^/?#]/i.test(text) ? URL.parse(text) : null;
-  if (url === null) return error("Enter the whole address, such as https://example.com/webhooks.");
+  if (url === null)
+    return errorHint("Enter the whole address, such as https://example.com/webhooks.");
   if (url.username !== "" || url.password !== "")
-    return error("Leave out the user name and password: the signature says that it is us.");
-  if (text.includes("#")) return error("Leave out the part from # on: servers never see it.");
-  if (INTERNAL.test(url.hostname))
-    return advice(
-      "This address is not public. It works only where the server allows it, in development.",
+    return errorHint(
+      "Remove the user name and password. Verify the signature to check that a request comes from us.",
     );
-  if (url.protocol === "http:") return advice("Outside development only https is accepted.");
+  if (text.includes("#"))
+    return errorHint("Remove the part after #: it is never sent to a server.");
+  if (INTERNAL_HOST.test(url.hostname))
+    return adviceHint(
+      "This address is not public. Use a public address; only a development server allows this one.",
+    );
+  if (url.protocol === "http:")
+    return adviceHint("Use https; only a development server allows http.");
   return undefined;
 }
 
@@ -112,5 +120,5 @@ export function labelFor(text: string): string {
   return URL.parse(text)?.hostname.slice(0, 100) ?? "";
 }
 
-const error = (text: string): UrlHint => ({ kind: "error", text });
-const advice = (text: string): UrlHint => ({ kind: "advice", text });
+const errorHint = (text: string): UrlHint => ({ kind: "error", text });
+const adviceHint = (text: string): UrlHint => ({ kind: "advice", text });

@@ -4,12 +4,12 @@ import type { Attempt } from "./reads.ts";
 /** Delivery attempt as the event stream sends it. */
 export type AttemptRow = Pick<Attempt, "event_id" | "event" | "started_at" | "outcome">;
 
-type AttemptFilter = Pick<MessageFilter, "event" | "event_id" | "outcome" | "since" | "until">;
+type AttemptFilter = Pick<DeliveryFilter, "event" | "event_id" | "outcome" | "since" | "until">;
 export const OUTCOMES = ["delivered", "retry", "failed", "interrupted"] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
-const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/i;
-export const isUlid = (text: string): boolean => ULID.test(text);
+const ULID_PATTERN = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/i;
+export const isUlid = (text: string): boolean => ULID_PATTERN.test(text);
 
 /** Reads a filter from the address. Values that the API would reject are left out. */
 function readFilter<const N extends string>(
@@ -56,7 +56,7 @@ export const MESSAGE_FILTER_NAMES = [
 ] as const;
 type Name = (typeof MESSAGE_FILTER_NAMES)[number];
 
-export type MessageFilter = { readonly [K in Name]?: string };
+export type DeliveryFilter = { readonly [K in Name]?: string };
 
 export const STATES = ["pending", "waiting", "held", "delivered", "failed", "skipped"] as const;
 /** Value of the API's `outcome` filter that matches all outcomes except `delivered`. */
@@ -65,10 +65,10 @@ export const ALL_FAILURES = "not_delivered";
 export const PRESETS = { "1h": 3_600_000, "24h": 86_400_000, "7d": 604_800_000 } as const;
 type Preset = keyof typeof PRESETS;
 
-const STATUS = /^([1-5]xx|[1-5]\d\d|none)$/;
+const STATUS_PATTERN = /^([1-5]xx|[1-5]\d\d|none)$/;
 
 /** Reads the filter of the event list. */
-export const messageFilterOf = (params: URLSearchParams): MessageFilter =>
+export const deliveryFilterOf = (params: URLSearchParams): DeliveryFilter =>
   readFilter(params, MESSAGE_FILTER_NAMES, isMessageValue);
 
 function isMessageValue(name: Name, value: string): boolean {
@@ -83,7 +83,7 @@ function isMessageValue(name: Name, value: string): boolean {
 }
 
 const isPreset = (value: string): value is Preset => Object.hasOwn(PRESETS, value);
-export const isStatus = (value: string): boolean => STATUS.test(value);
+export const isStatus = (value: string): boolean => STATUS_PATTERN.test(value);
 
 /**
  * Returns whether a text may be our numeric id of a review. The caller treats any other text as the review
@@ -95,7 +95,7 @@ export const isReviewId = (text: string): boolean => idOf(text) !== undefined;
  * Converts the filter of the event list to query parameters of the API. A preset period becomes a period that
  * ends at `now`.
  */
-export function messageQuery({ within, ...filter }: MessageFilter, now: number) {
+export function deliveryQuery({ within, ...filter }: DeliveryFilter, now: number) {
   if (within === undefined || !isPreset(within)) return filter;
   const { since: _, until: __, ...others } = filter;
   return { ...others, since: new Date(now - PRESETS[within]).toISOString() };

@@ -49,7 +49,7 @@ function listOf({ api, partnerId }: Reader) {
 /** Key with which the keys of all cached webhook data begin. */
 export const WEBHOOKS = ["webhooks"] as const;
 
-/** Builds the key of cached data of a subscription. All of them begin with the key of the subscription itself. */
+/** Builds the cache key of data of a subscription. It begins with the key of the subscription itself. */
 export const subscriptionKey = (id: string, ...rest: readonly unknown[]) =>
   [...WEBHOOKS, "one", id, ...rest] as const;
 
@@ -75,7 +75,8 @@ export const subscriptionOptions = (reader: Reader, id: string) =>
   queryOptions({
     queryKey: subscriptionKey(id),
     queryFn: () => answerOf(readableAt(reader, id).get()),
-    // The answer to a pending test changes the state, which the event stream may report later.
+    // Polls while a test is pending, because its answer changes the state of the subscription and the event stream
+    // may report the change later.
     refetchInterval: ({ state: { data } }) =>
       data?.pending_test_event_id ? WAITING_FOR_ATTEMPT_MS : false,
   });

@@ -1,4 +1,4 @@
-const AT = new Intl.DateTimeFormat(undefined, {
+const TIME_FORMAT = new Intl.DateTimeFormat(undefined, {
   weekday: "short",
   day: "numeric",
   month: "short",
@@ -6,11 +6,11 @@ const AT = new Intl.DateTimeFormat(undefined, {
   minute: "2-digit",
 });
 
-export const formatTime = (seconds: number): string => AT.format(seconds * 1_000);
+export const formatTime = (seconds: number): string => TIME_FORMAT.format(seconds * 1_000);
 
 /** Formats a period as text, such as `Fri, Nov 21, 10:00 AM – 11:00 AM`. */
 export function formatPeriod(period: { readonly since: string; readonly until: string }): string {
-  return AT.formatRange(new Date(period.since), new Date(period.until));
+  return TIME_FORMAT.formatRange(new Date(period.since), new Date(period.until));
 }
 
 /** Converts a period from Unix times in seconds to ISO 8601 times, as the address contains them. */
@@ -60,7 +60,7 @@ export function periodOf(params: URLSearchParams): Period | undefined {
 }
 
 /** Maximum number of points in a chart; with more points the bars would be too narrow. */
-const POINTS = 60;
+const MAX_POINTS = 60;
 /**
  * Possible widths of a chart's time step in seconds. Each width divides the next, so that a selected period of
  * whole steps can be divided into shorter steps.
@@ -74,15 +74,15 @@ export function statsQuery(span: Span, now: number) {
     return { since: new Date(now - spanMs).toISOString(), step: stepS };
   }
   const seconds = (Date.parse(span.until) - Date.parse(span.since)) / 1_000;
-  const step = STEPS_S.find((one) => seconds / one <= POINTS) ?? 86_400;
+  const step = STEPS_S.find((one) => seconds / one <= MAX_POINTS) ?? 86_400;
   return { ...span, step };
 }
 
 const FIVE_MINUTES_MS = 300_000;
 
 /**
- * Returns the time span of the chart above a list with this filter; undefined if the filter's period is over.
- * Spans are limited to 30 days, because attempts are deleted after 30 days.
+ * Returns the time span of the chart above a list with this filter; undefined if the filter's period is empty or
+ * begins in the future. Spans are limited to 30 days, because attempts are deleted after 30 days.
  */
 export function spanOf(
   filter: { readonly within?: string; readonly since?: string; readonly until?: string },

@@ -16,14 +16,14 @@ export const KINDS: readonly Kind[] = [
     title: "Immediate",
     short: "Each event as soon as it happens, in order.",
     purpose:
-      "We POST every event to your endpoint within moments, strictly in order, and try again when it fails. Right for live dashboards, alerts and anything that reacts to a review.",
+      "We POST each event to your endpoint within seconds, strictly in order, and retry failed attempts. Use it for live dashboards, alerts and anything that reacts to a review.",
   },
   {
     kind: "batch",
     title: "Batch",
-    short: "All review events of the last hours, at fixed times.",
+    short: "The review events of the last hours, at a fixed interval.",
     purpose:
-      "Every few hours we POST what happened to reviews since the last time, one event per request. Right for nightly imports, reports and quiet systems.",
+      "Every few hours we POST all review events since the last batch, one event per request. Use it for nightly imports and reports.",
   },
 ];
 
@@ -55,16 +55,16 @@ export function disabledBecause({
     return `${failures} events in a row could not be delivered`;
   if (reason === "operator") return `the platform disabled it: ${note?.replace(/\.$/, "")}`;
   if (reason === "suspended") return "the partner is suspended";
-  if (reason === "manual") return "it was disabled by hand";
-  return reason?.replaceAll("_", " ") ?? "it was switched off";
+  if (reason === "manual") return "it was disabled manually";
+  return reason?.replaceAll("_", " ") ?? "it was disabled";
 }
 
 /** Number of failed attempts of one event from which it counts as trouble (contract 6.17). */
 const TROUBLE_FROM = 2;
 
 /**
- * Returns the state of a subscription, or the condition of an active one as its health has it. Before the first success
- * nothing shows that it is healthy.
+ * Returns the state of a disabled subscription, or the condition of an active one. A healthy subscription without any
+ * success is `active`, because nothing has shown yet that it works.
  */
 export function conditionOf(
   { is_active: isActive }: Pick<Subscription, "is_active">,
@@ -88,4 +88,4 @@ export function isRetryShown(
 
 /** Text in place of controls that send events, because the API rejects their requests for a disabled subscription. */
 export const NOTHING_SENT =
-  "The subscription is disabled, and sends nothing until it is enabled. Enable it first; the button is above.";
+  "The subscription is disabled and sends nothing. Enable it first with the button above.";

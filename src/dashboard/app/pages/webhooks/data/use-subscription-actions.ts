@@ -14,7 +14,10 @@ import {
 } from "./reads.ts";
 import { changesOf, createBody, type Draft } from "./draft.ts";
 
-/** Both forms of a signing secret; the second is null unless the subscription has the headers of Standard Webhooks. */
+/**
+ * Both forms of a signing secret. The second form is null unless the subscription has the headers of Standard
+ * Webhooks.
+ */
 export interface Secrets {
   readonly secret: string;
   readonly standard_webhooks_secret: string | null;
@@ -70,8 +73,8 @@ function settingActions(reader: Reader, queries: QueryClient, id: string) {
       void refreshList();
     },
     /**
-     * Enables the subscription. Returns the id of the test event whose answer decides about that; null if none is
-     * sent.
+     * Enables the subscription. With `test`, the API sends a test event and enables the subscription only if it is
+     * accepted; then returns the id of this event, otherwise null.
      */
     enable: async (held: Held, test: boolean): Promise<string | null> => {
       const { test_event_id: eventId, ...enabled } = await answerOf(
@@ -91,7 +94,8 @@ function settingActions(reader: Reader, queries: QueryClient, id: string) {
      */
     remove: async (onRemoved: () => void) => {
       await answerOf(subscription.delete());
-      // The list would read the health of the deleted subscription.
+      // Removes the subscription from the cached list, because the list would read the health of the deleted
+      // subscription.
       queries.setQueryData(
         subscriptionsOptions(reader).queryKey,
         (list) => list && { ...list, data: list.data.filter((one) => one.id !== id) },
@@ -143,7 +147,10 @@ function deliveryActions(reader: Reader, queries: QueryClient, id: string) {
       await answerOf(deliveryAt(reader.api, id, eventId).redeliver.post());
       await queries.invalidateQueries({ queryKey: deliveryOptions(reader, id, eventId).queryKey });
     },
-    /** Queues settled events again in this order, and returns the number of queued events. */
+    /**
+     * Queues events that are no longer in the queue again, in the order of `eventIds`. Returns the number of queued
+     * events.
+     */
     redeliverAll: async (eventIds: readonly string[]): Promise<number> => {
       const { queued } = await answerOf(subscription.redeliver.post({ event_ids: [...eventIds] }));
       return queued;

@@ -103,8 +103,8 @@ function Request({ attempt, url }: RequestProps) {
       {headers === null || body === null ? (
         <Dimmed size="sm">
           {attempt.request_erased
-            ? "The body named a person whose data were erased."
-            : "The exact request can no longer be proved, so it is not shown."}
+            ? "The body was erased because it named a person whose data was erased."
+            : "The exact request can no longer be reproduced, so it is not shown."}
           {attempt.request_digest !== null && ` Its SHA-256 begins with ${attempt.request_digest}.`}
         </Dimmed>
       ) : (
@@ -124,8 +124,8 @@ function Request({ attempt, url }: RequestProps) {
       {(attempt.possibly_repeated || attempt.resent) && (
         <Dimmed mt={4}>
           {attempt.resent
-            ? "It was sent twice, because the connection was closed without a response."
-            : "It may be a duplicate: one of our processes stopped at that time."}
+            ? "The request was sent twice because the connection closed without a response."
+            : "The request may be a duplicate because one of our processes stopped at that time."}
         </Dimmed>
       )}
     </Direction>
@@ -140,13 +140,13 @@ function Response({ attempt }: AttemptProps) {
         <Dimmed size="sm">
           {status === null
             ? `No response: ${phraseOf(attempt)}.`
-            : "It was erased with the data of a person."}
+            : "The response was erased together with the data of a person."}
         </Dimmed>
       ) : (
         <HttpMessage name="Response" headers={headers} body={excerpt ?? ""} />
       )}
       {headers !== null && attempt.response_truncated && (
-        <Dimmed mt={4}>Only the beginning of the body is kept.</Dimmed>
+        <Dimmed mt={4}>Only the beginning of the body is stored.</Dimmed>
       )}
     </Direction>
   );

@@ -14,12 +14,12 @@ export const OUTCOME_WORDS: Readonly<Record<Outcome, string>> = {
 
 /** Maps the state of a delivery to an explanation with the next step. */
 export const STATE_WORDS: Readonly<Record<Delivery["state"], string>> = {
-  pending: "Queued. It is sent as soon as the events before it are done.",
-  waiting: "An attempt failed. The next one follows automatically.",
+  pending: "Queued. It is sent as soon as the events before it are settled.",
+  waiting: "An attempt failed. It is retried automatically.",
   held: "The subscription is disabled. The event is held until it is enabled.",
-  delivered: "Your endpoint accepted it.",
-  failed: "All attempts failed, and no more follow. Resend it to try again.",
-  skipped: "Removed from the queue without being sent. Resend it to send it after all.",
+  delivered: "Your endpoint accepted the event.",
+  failed: "All attempts failed, and there are no more retries. Resend the event to try again.",
+  skipped: "Removed from the queue without being sent. To send the event, resend it.",
 };
 
 interface Diagnosis {
@@ -31,21 +31,20 @@ interface Diagnosis {
 
 type AttemptResult = Pick<Attempt, "outcome" | "status_code" | "error_code" | "tls_reason">;
 
-const BY_CODE: Readonly<Record<string, Diagnosis>> = {
+const DIAGNOSIS_BY_CODE: Readonly<Record<string, Diagnosis>> = {
   timeout: {
-    title: "No answer in time",
+    title: "No response in time",
     advice:
-      "Your endpoint has 15 seconds for connection, request and answer. Answer with a 2xx first and do the work afterwards.",
+      "Connection, request and response may take 15 seconds in all. Return a 2xx status first and process the event afterwards.",
   },
   dns: {
     title: "The host name has no address",
-    advice:
-      "Check the spelling of the URL, and that its DNS record is published to the whole Internet.",
+    advice: "Check the spelling of the URL, and that its DNS record is public.",
   },
   connect: {
     title: "No connection",
     advice:
-      "Nothing listens at that host and port, or a firewall drops us. Try the URL from a machine outside your network.",
+      "No server listens at this host and port, or a firewall blocks our requests. Test the URL from a machine outside your network.",
   },
   tls: {
     title: "No secure connection",
@@ -55,7 +54,7 @@ const BY_CODE: Readonly<Record<string, Diagnosis>> = {
   blocked_address: {
     title: "The address is not public",
     advice:
-      "The host name leads to a private, loopback or metadata address, and we never connect to these. Point it to a public address.",
+      "The host name resolves to a private, loopback or metadata address, to which we never connect. Point it to a public address.",
   },
   invalid_url: {
     title: "The URL cannot be called",
@@ -64,24 +63,24 @@ const BY_CODE: Readonly<Record<string, Diagnosis>> = {
   proxy: {
     title: "Our proxy did not connect",
     advice:
-      "The fault is on our side of the connection, or the host cannot be reached through it. If it lasts, tell us the event id.",
+      "Our proxy failed, or cannot reach your host. If the problem persists, contact support with the event id.",
   },
   reset: {
-    title: "The connection was cut",
+    title: "The connection was closed",
     advice:
-      "Your server, or something before it, closed the connection before it answered. Look for crashes and limits in its log.",
+      "Your server or a proxy in front of it closed the connection before it sent a response. Check its logs for crashes and limits.",
   },
   protocol: {
-    title: "The answer was not HTTP",
+    title: "The response was not HTTP",
     advice:
-      "What came back could not be read as an HTTP/1.1 answer, or its headers were larger than 16 KiB. Check that the port speaks HTTP.",
+      "The response was not valid HTTP/1.1, or its headers were larger than 16 KiB. Check that the URL has the port of an HTTP server.",
   },
 };
 
-const INTERRUPTED: Diagnosis = {
+const INTERRUPTED_DIAGNOSIS: Diagnosis = {
   title: "Interrupted by us",
   advice:
-    "We were restarted during this attempt, and cannot know whether you got it. It is sent again under the same X-SVC-Delivery and does not count as a failure.",
+    "ReviewRelay restarted during this attempt, so we do not know whether you received the event. It is sent again with the same X-SVC-Delivery. The attempt does not count as a failure.",
 };
 
 /** Explains the result of a delivery attempt. */
@@ -92,14 +91,14 @@ export function diagnosisOf({
   tls_reason: reason,
 }: AttemptResult): Diagnosis {
   if (outcome === "delivered") return { title: `HTTP ${status ?? "2xx"}`, advice: "" };
-  if (outcome === "interrupted") return INTERRUPTED;
+  if (outcome === "interrupted") return INTERRUPTED_DIAGNOSIS;
   if (status !== null) return { title: `HTTP ${status}`, advice: adviceOnStatus(status) };
   return (
     tlsWords(reason) ??
-    BY_CODE[code ?? ""] ?? {
+    DIAGNOSIS_BY_CODE[code ?? ""] ?? {
       title: code === null ? "Not delivered" : `Not delivered (${code})`,
       advice:
-        "Look into the log of your endpoint at this time. If nothing is there, tell us the event id.",
+        "Check the logs of your endpoint around this time. If they show no request, contact support with the event id.",
     }
   );
 }
@@ -114,24 +113,24 @@ function adviceOnStatus(status: number): string {
   if (status >= 300 && status < 400)
     return "Redirects are not followed. Enter the final address in the settings.";
   if (status === 401 || status === 403)
-    return "Your endpoint refused us. If it checks the signature, compare its secret with the one in the settings; otherwise let the path through without a login.";
+    return "Your endpoint rejected the request. If it verifies the signature, compare its secret with the one in the settings. Otherwise allow requests to this path without a login.";
   if (status === 404 || status === 405)
-    return "The host is right, but nothing takes a POST at this path. Check the path of the URL.";
+    return "The host responds, but does not accept POST requests at this path. Check the path of the URL.";
   if (status === 410)
-    return "410 says that the endpoint is gone for good, so the event was given up at once. If it is not gone, answer with another status.";
+    return "Status 410 means that the endpoint is permanently gone, so the event is not retried. If the endpoint still exists, return another status.";
   if (status === 413)
     return "Your server limits the size of bodies. Raise the limit for this path.";
   if (status === 429)
-    return "Your endpoint limits how often it may be called. Let our requests through; the time of the next attempt does not depend on Retry-After.";
+    return "Your endpoint limits how often it may be called. Raise the limit for our requests. We do not follow Retry-After.";
   if (status >= 500) return "Your server returned an error. Check its logs around this time.";
-  return "Only a 2xx counts as delivered. The answer below may say what was wrong.";
+  return "Only a 2xx status counts as delivered. The response below may show the reason.";
 }
 
 /** Headers of an HTTP message. */
 export type Headers = Readonly<Record<string, string | readonly string[]>>;
 
 /** Headers that are left out of the curl command, because curl sets them itself. */
-const OWN = ["host", "content-length", "connection", "accept-encoding"];
+const CURL_HEADERS = ["host", "content-length", "connection", "accept-encoding"];
 
 /**
  * Formats a webhook request as a curl command. The command contains the signature, which is valid only for this
@@ -139,19 +138,19 @@ const OWN = ["host", "content-length", "connection", "accept-encoding"];
  */
 export function asCurl(url: string, headers: Headers, body: string): string {
   const lines = Object.entries(headers).flatMap(([name, value]) => {
-    if (OWN.includes(name.toLowerCase())) return [];
+    if (CURL_HEADERS.includes(name.toLowerCase())) return [];
     const values = typeof value === "string" ? [value] : value;
-    return values.map((one) => `  -H ${quoted(`${name}: ${one}`)} \\`);
+    return values.map((one) => `  -H ${shellQuoted(`${name}: ${one}`)} \\`);
   });
   return [
     "# The signature is that of this attempt. For another body, with your secret in the place of SECRET:",
     "# printf '%s' \"$BODY\" | openssl dgst -sha256 -hmac SECRET",
-    `curl -X POST ${quoted(url)} \\`,
+    `curl -X POST ${shellQuoted(url)} \\`,
     ...lines,
-    `  --data-raw ${quoted(body)}`,
+    `  --data-raw ${shellQuoted(body)}`,
   ].join("\n");
 }
 
-function quoted(text: string): string {
+function shellQuoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }

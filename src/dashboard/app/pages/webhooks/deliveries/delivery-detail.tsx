@@ -1,24 +1,34 @@
-import { ActionIcon, Group, Paper, Stack, Text, Title } from "@mantine/core";
+import {
+  ActionIcon,
+  Group,
+  Paper,
+  Stack,
+  Text,
+  Title,
+  Alert,
+  type ButtonProps,
+} from "@mantine/core";
 import { useHotkeys } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { useSearchParams } from "wouter";
 
+import css from "./deliveries.module.css";
 import { StateBadge } from "../../../ui/badges.tsx";
 import { CopyableId } from "../../../ui/copy.tsx";
-import { hasDialog } from "../../../ui/dialog.tsx";
+import { hasDialog, ConfirmedAction } from "../../../ui/dialog.tsx";
 import { Icon, type IconName } from "../../../ui/icon.tsx";
 import { Facts, TextLink } from "../../../ui/layout.tsx";
 import { EmptyState, Loaded } from "../../../ui/states.tsx";
 import { Countdown, ExactTime } from "../../../ui/time.tsx";
-import { useReader } from "../data/data.ts";
-import { type Message, messageOptions } from "../data/list-reads.ts";
+import { useReader, useIsReadOnly } from "../data/data.ts";
+import { type ListedDelivery, listedDeliveryOptions } from "../data/list-reads.ts";
 import { type Delivery, deliveryOptions, subscriptionOptions } from "../data/reads.ts";
+import { NOTHING_SENT } from "../data/subscription-words.ts";
+import { useSubscriptionActions } from "../data/use-subscription-actions.ts";
 import { AttemptCard } from "./attempt-card.tsx";
 import { STATE_WORDS } from "./attempt-words.ts";
-import { RedeliverButton } from "./redeliver.tsx";
-import { useNeighbours } from "./use-messages.ts";
-import css from "./deliveries.module.css";
+import { useNeighbours } from "./use-deliveries.ts";
 
 interface PaneProps extends NeighbourProps {
   readonly onShow: (eventId: string | undefined) => void;
@@ -71,13 +81,13 @@ export function NeighbourButtons({ id, eventId, onShow }: NeighbourButtonsProps)
     <>
       <IconAction
         name="arrowUp"
-        label="Previous event (K)"
+        label="Previous delivery (K)"
         isDisabled={previous === undefined}
         onClick={() => previous !== undefined && onShow(previous)}
       />
       <IconAction
         name="arrowDown"
-        label="Next event (J)"
+        label="Next delivery (J)"
         isDisabled={next === undefined}
         onClick={() => next !== undefined && onShow(next)}
       />
@@ -138,7 +148,7 @@ function Attempts({ delivery: { attempts, state }, url }: AttemptsProps) {
       </Title>
       {attempts.some(({ round }) => round > 1) && (
         <Text size="sm" c="dimmed" mb="sm">
-          A round is up to four attempts. Each resend begins another one.
+          A round is up to four attempts. Each resend starts another round.
         </Text>
       )}
       {attempts.length === 0 ? (
@@ -164,7 +174,7 @@ function Attempts({ delivery: { attempts, state }, url }: AttemptsProps) {
 
 function Summary({ id, delivery }: DetailProps) {
   const { event_id: eventId, state, attempts, settled_at: settledAt } = delivery;
-  const about = useQuery(messageOptions(useReader(), id, eventId)).data;
+  const about = useQuery(listedDeliveryOptions(useReader(), id, eventId)).data;
   const next = settledAt === null ? attempts.at(-1)?.next_attempt_at : null;
   return (
     <Paper withBorder p="md">
@@ -198,7 +208,7 @@ function Summary({ id, delivery }: DetailProps) {
 interface ReviewProps {
   /** Id of the webhook subscription. */
   readonly id: string;
-  readonly about: Message;
+  readonly about: ListedDelivery;
 }
 
 /** Names the review that the event is about, with a link to all deliveries for this review. */
@@ -217,4 +227,35 @@ function Review({ id, about }: ReviewProps) {
 export function useListSearch(): string {
   const [params] = useSearchParams();
   return new URLSearchParams({ ...Object.fromEntries(params), tab: "deliveries" }).toString();
+}
+
+interface RedeliverButtonProps extends Pick<ButtonProps, "size"> {
+  readonly id: string;
+  readonly eventId: string;
+  readonly isActive: boolean;
+}
+
+/** Button that sends one event again. */
+export function RedeliverButton({ id, eventId, isActive, size = "sm" }: RedeliverButtonProps) {
+  const { redeliver } = useSubscriptionActions(id);
+  if (useIsReadOnly()) return null;
+  return (
+    <ConfirmedAction
+      label="Resend …"
+      button={{ size, leftSection: <Icon name="refresh" size={16} /> }}
+      title="Resend this event"
+      action="Resend"
+      isReady={isActive}
+      onConfirm={() => redeliver(eventId)}
+      done="The event is queued again."
+    >
+      {!isActive && (
+        <Alert color="yellow" mb="sm">
+          {NOTHING_SENT}
+        </Alert>
+      )}
+      It is added to the end of the queue with the same <code>X-SVC-Delivery</code>, with up to four
+      attempts. Receivers that deduplicate by this header handle it once.
+    </ConfirmedAction>
+  );
 }

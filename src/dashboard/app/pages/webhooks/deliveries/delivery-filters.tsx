@@ -20,7 +20,7 @@ import {
   isStatus,
   isUlid,
   MESSAGE_FILTER_NAMES,
-  messageFilterOf,
+  deliveryFilterOf,
   OUTCOMES,
   PRESETS,
   STATES,
@@ -30,7 +30,7 @@ import { catalogOptions } from "../data/reads.ts";
 import css from "./deliveries.module.css";
 
 interface DeliveryFiltersProps {
-  /** Buttons at the end of the row. */
+  /** Buttons at the end of the row of filters. */
   readonly actions: ReactNode;
 }
 
@@ -39,7 +39,7 @@ export function DeliveryFilters({ actions }: DeliveryFiltersProps) {
   const [isOpen, { toggle }] = useDisclosure();
   const [params] = useSearchParams();
   const { set, clear } = useFilters(MESSAGE_FILTER_NAMES);
-  const filter = messageFilterOf(params);
+  const filter = deliveryFilterOf(params);
   const isFailures = filter.outcome === ALL_FAILURES;
   const hidden = [filter.event, filter.event_id, filter.status, filter.outcome, filter.q].filter(
     (one) => one !== undefined && one !== ALL_FAILURES,
@@ -48,7 +48,7 @@ export function DeliveryFilters({ actions }: DeliveryFiltersProps) {
   const field = { filter, set };
   return (
     <search
-      aria-label="Filter events"
+      aria-label="Filter deliveries"
       className={css.attemptFilters}
       data-open={isOpen || undefined}
     >
@@ -102,7 +102,7 @@ export function DeliveryFilters({ actions }: DeliveryFiltersProps) {
 }
 
 interface FieldProps {
-  readonly filter: ReturnType<typeof messageFilterOf>;
+  readonly filter: ReturnType<typeof deliveryFilterOf>;
   readonly set: ReturnType<typeof useFilters<(typeof MESSAGE_FILTER_NAMES)[number]>>["set"];
 }
 
@@ -232,8 +232,8 @@ interface CompleteFieldProps {
 }
 
 /**
- * Field of a filter that applies as soon as the typed text is complete, such as an id of 26 characters or a status class
- * like `5xx`.
+ * Field of a filter that applies as soon as the typed text is complete, such as an id of 26 characters or a status
+ * class like `5xx`.
  */
 function CompleteField({ value = "", read, onChange, error, ...field }: CompleteFieldProps) {
   const [text, setText] = useTypedText(value, read);

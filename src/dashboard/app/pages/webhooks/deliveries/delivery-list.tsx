@@ -11,13 +11,13 @@ import type { PagedList } from "../../../ui/pages.ts";
 import { EmptyState } from "../../../ui/states.tsx";
 import { clockTime, shortTime, useZone, type Zone, ZoneButton } from "../../../ui/time.tsx";
 import type { FollowAttempts } from "../data/data.ts";
-import { type MessageFilter, messageFilterOf } from "../data/filters.ts";
-import type { Message } from "../data/list-reads.ts";
+import { type DeliveryFilter, deliveryFilterOf } from "../data/filters.ts";
+import type { ListedDelivery } from "../data/list-reads.ts";
 import type { Subscription } from "../data/reads.ts";
 import { ATTEMPTS, diagnosisOf, OUTCOME_WORDS, phraseOf } from "./attempt-words.ts";
 import css from "./delivery-list.module.css";
-import { RedeliverButton } from "./redeliver.tsx";
-import { useMessages } from "./use-messages.ts";
+import { RedeliverButton } from "./delivery-detail.tsx";
+import { useDeliveries } from "./use-deliveries.ts";
 
 interface DeliveryListProps {
   readonly subscription: Subscription;
@@ -38,16 +38,20 @@ interface DeliveryListProps {
  */
 export function DeliveryList(props: DeliveryListProps) {
   const { subscription, search, open, onOpen, above, live, follow } = props;
-  const filter = useMemo(() => messageFilterOf(new URLSearchParams(search)), [search]);
+  const filter = useMemo(() => deliveryFilterOf(new URLSearchParams(search)), [search]);
   const top = useRef<HTMLDivElement>(null);
   const [isPaused, setPaused] = useState(false);
   const isAtTop = () => !isPaused && (top.current?.getBoundingClientRect().top ?? 0) >= 0;
-  const list = useMessages(subscription.id, filter, { live, follow, isAtTop });
+  const list = useDeliveries(subscription.id, filter, { live, follow, isAtTop });
   const lines = useLines(subscription, { search, open, onOpen });
   const jump = () => {
     top.current?.scrollIntoView({ block: "center" });
     setPaused(false);
-    void list.showNewest();
+    list.showNewest();
+  };
+  const pause = () => {
+    setPaused(true);
+    list.pause();
   };
   return (
     <div className="shrinks">
@@ -56,7 +60,7 @@ export function DeliveryList(props: DeliveryListProps) {
         <div className="grows">{above}</div>
         <ZoneButton />
         {list.slots.length > 0 && (
-          <Button size="xs" variant="default" onClick={isPaused ? jump : () => setPaused(true)}>
+          <Button size="xs" variant="default" onClick={isPaused ? jump : pause}>
             {isPaused ? "Resume updates" : "Pause updates"}
           </Button>
         )}
@@ -64,15 +68,15 @@ export function DeliveryList(props: DeliveryListProps) {
       <div aria-live="polite" className={css.news}>
         {list.isOutdated && (
           <Button size="xs" onClick={jump}>
-            Show what is new
+            Show new deliveries
           </Button>
         )}
       </div>
       <List
         list={list}
-        empty={<NoMessages filter={filter} pages={list.pages} />}
-        more="Load older events"
-        end="These are all. Attempts are kept for 30 days."
+        empty={<NoDeliveries filter={filter} pages={list.pages} />}
+        more="Load older deliveries"
+        end="There are no older deliveries. Attempts are kept for 30 days."
       >
         {() => (
           <DataTable
@@ -90,17 +94,20 @@ export function DeliveryList(props: DeliveryListProps) {
   );
 }
 
-const eventIdOf = ({ event_id: eventId }: Message): string => eventId;
+const eventIdOf = ({ event_id: eventId }: ListedDelivery): string => eventId;
 const HEIGHTS = [41, 77] as const;
 
-/** Returns the columns and the details of the list's rows, which change only with the arguments. */
+/**
+ * Returns the functions that render a row. They change only with the arguments and the time zone, because new
+ * functions render all rows again.
+ */
 function useLines(
   { id, is_active: isActive }: Subscription,
   { search, open, onOpen }: Pick<DeliveryListProps, "search" | "open" | "onOpen">,
 ) {
   const [zone] = useZone();
   return useMemo(() => {
-    const linkTo = ({ event_id: eventId }: Message) => ({
+    const linkTo = ({ event_id: eventId }: ListedDelivery) => ({
       href: `/webhooks/${id}/deliveries/${eventId}?${search}`,
       onClick: (event: MouseEvent) => {
         if (onOpen === undefined) return;
@@ -109,9 +116,9 @@ function useLines(
       },
     });
     return {
-      columns: (message: Message) => {
-        const at = message.attempts.at(-1)?.started_at ?? message.created_at;
-        const words = stateInWords(message, zone);
+      columns: (delivery: ListedDelivery) => {
+        const at = delivery.attempts.at(-1)?.started_at ?? delivery.created_at;
+        const words = stateInWords(delivery, zone);
         return {
           Time: (
             <time className="tabular" dateTime={at}>
@@ -122,19 +129,19 @@ function useLines(
             <>
               <Link
                 className="row-link"
-                {...linkTo(message)}
-                {...(message.event_id === open && { "aria-current": true })}
+                {...linkTo(delivery)}
+                {...(delivery.event_id === open && { "aria-current": true })}
               >
-                {message.event}
+                {delivery.event}
               </Link>
-              <code>{message.event_id}</code>
+              <code>{delivery.event_id}</code>
             </>
           ),
-          Review: <Review message={message} />,
-          Attempts: <Dots message={message} />,
+          Review: <Review delivery={delivery} />,
+          Attempts: <Dots delivery={delivery} />,
           State: (
             <>
-              <StateBadge state={message.state} />
+              <StateBadge state={delivery.state} />
               <span className="finding" title={words}>
                 {words}
               </span>
@@ -143,11 +150,11 @@ function useLines(
         };
       },
       details: {
-        label: ({ event_id: eventId }: Message) => `Attempts of ${eventId}`,
-        render: (message: Message) => (
-          <Attempts message={message} zone={zone}>
-            <RedeliverButton size="xs" id={id} eventId={message.event_id} isActive={isActive} />
-            <Button size="xs" variant="subtle" component={Link} {...linkTo(message)}>
+        label: ({ event_id: eventId }: ListedDelivery) => `Attempts of ${eventId}`,
+        render: (delivery: ListedDelivery) => (
+          <Attempts delivery={delivery} zone={zone}>
+            <RedeliverButton size="xs" id={id} eventId={delivery.event_id} isActive={isActive} />
+            <Button size="xs" variant="subtle" component={Link} {...linkTo(delivery)}>
               Request and response
             </Button>
           </Attempts>
@@ -157,29 +164,29 @@ function useLines(
   }, [id, isActive, search, onOpen, open, zone]);
 }
 
-interface NoMessagesProps extends Pick<PagedList<Message>, "pages"> {
-  readonly filter: MessageFilter;
+interface NoDeliveriesProps extends Pick<PagedList<ListedDelivery>, "pages"> {
+  readonly filter: DeliveryFilter;
 }
 
-function NoMessages({ filter, pages }: NoMessagesProps) {
+function NoDeliveries({ filter, pages }: NoDeliveriesProps) {
   const [, setParams] = useSearchParams();
   if (Object.keys(filter).length === 0)
     return (
-      <EmptyState icon="inbox" title="No events yet">
-        Send a test event with the button above, or wait for the first review. Each event appears
+      <EmptyState icon="inbox" title="No deliveries yet">
+        Send a test event with the button above, or wait for the first review. Each delivery appears
         here with its attempts.
       </EmptyState>
     );
   const { review_id: reviewId } = filter;
   return (
-    <EmptyState icon="inbox" title="No event fits these filters">
-      Widen the time, or clear the filters. Attempts are kept for 30 days.
+    <EmptyState icon="inbox" title="No matching deliveries">
+      Extend the time range or clear the filters. Attempts are kept for 30 days.
       {reviewId !== undefined && (
         <Button
           variant="subtle"
           onClick={() => setParams({ tab: "deliveries", external_review_id: reviewId })}
         >
-          Look for {reviewId} as the id of the review site
+          Search for {reviewId} as the id on the review site
         </Button>
       )}
       {pages.hasNextPage && (
@@ -188,7 +195,7 @@ function NoMessages({ filter, pages }: NoMessagesProps) {
           loading={pages.isFetchingNextPage}
           onClick={() => void pages.fetchNextPage()}
         >
-          Look further back
+          Search older deliveries
         </Button>
       )}
     </EmptyState>
@@ -197,8 +204,8 @@ function NoMessages({ filter, pages }: NoMessagesProps) {
 
 const DOTS = 5;
 
-function Review({ message }: { readonly message: Message }) {
-  const { review_id: id, external_review_id: own, rate, store_name: store } = message;
+function Review({ delivery }: { readonly delivery: ListedDelivery }) {
+  const { review_id: id, external_review_id: own, rate, store_name: store } = delivery;
   if (id === null) return <span className="finding">{store ?? "–"}</span>;
   return (
     <>
@@ -213,7 +220,7 @@ function Review({ message }: { readonly message: Message }) {
   );
 }
 
-function Dots({ message: { attempts } }: { readonly message: Message }) {
+function Dots({ delivery: { attempts } }: { readonly delivery: ListedDelivery }) {
   const shown = attempts.slice(-DOTS);
   return (
     <span className={css.dots}>
@@ -228,12 +235,12 @@ function Dots({ message: { attempts } }: { readonly message: Message }) {
 }
 
 interface AttemptsProps {
-  readonly message: Message;
+  readonly delivery: ListedDelivery;
   readonly zone: Zone;
   readonly children: ReactNode;
 }
 
-function Attempts({ message: { attempts, event }, zone, children }: AttemptsProps) {
+function Attempts({ delivery: { attempts, event }, zone, children }: AttemptsProps) {
   return (
     <>
       <ol className={css.attempts} aria-label={`Attempts of ${event}`}>
@@ -261,24 +268,24 @@ function Attempts({ message: { attempts, event }, zone, children }: AttemptsProp
   );
 }
 
-type MessageAttempt = Message["attempts"][number];
+type ListedAttempt = ListedDelivery["attempts"][number];
 
 /** Describes all delivery attempts of an event as text for screen readers, which cannot read the coloured dots. */
-function attemptsInWords(attempts: readonly MessageAttempt[]): string {
+function attemptsInWords(attempts: readonly ListedAttempt[]): string {
   if (attempts.length === 0) return "No attempt yet";
   return attempts.map((one) => `${one.attempt}: ${attemptInWords(one)}`).join("; ");
 }
 
-function attemptInWords(one: MessageAttempt): string {
+function attemptInWords(one: ListedAttempt): string {
   const took = milliseconds(one.duration_ms);
   if (one.outcome === "interrupted") return `${OUTCOME_WORDS.interrupted}, ${took}`;
   return `${OUTCOME_WORDS[one.outcome]}, ${phraseOf(one)}, ${took}`;
 }
 
 /** Explains the delivery state of an event: the reason for the state and the next step. */
-function stateInWords(message: Message, zone: Zone): string {
-  const { state, waiting_behind: behind } = message;
-  const last = message.attempts.at(-1);
+function stateInWords(delivery: ListedDelivery, zone: Zone): string {
+  const { state, waiting_behind: behind } = delivery;
+  const last = delivery.attempts.at(-1);
   const waits = behind === null || behind === 0 ? "" : ` · ${behindInWords(behind)} behind`;
   if (state === "pending") return "";
   if (state === "held") return `until it is enabled${waits}`;

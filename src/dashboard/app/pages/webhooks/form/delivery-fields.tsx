@@ -4,7 +4,7 @@ import { useState } from "react";
 
 import { EVENT_EXAMPLES } from "../../../api/event-examples.ts";
 import { CodeBlock } from "../../../ui/copy.tsx";
-import { Choice } from "../../../ui/choice.tsx";
+import { Choice } from "../../../ui/form.tsx";
 import { counted, inLines, sentence } from "../../../ui/format.ts";
 import { useReader } from "../data/data.ts";
 import { type CatalogEvent, catalogOptions } from "../data/reads.ts";
@@ -30,7 +30,7 @@ export function DeliveryFields({ form }: FieldsProps) {
         <OrderChoice form={form} />
         <Switch
           label="Turn off ReviewRelay emails"
-          description="Reviewers and account owners in all of your accounts get no emails about review actions, because your system sends its own. Applies while this subscription is active."
+          description="Your system sends its own emails: ReviewRelay does not email reviewers and account owners of your accounts about review actions while this subscription is active."
           checked={draft.suppress_native_notifications}
           onChange={(event) =>
             form.edit({ suppress_native_notifications: event.currentTarget.checked })
@@ -46,8 +46,8 @@ export function DeliveryFields({ form }: FieldsProps) {
 function StandardSwitch({ form }: FieldsProps) {
   return (
     <Switch
-      label="Send the headers of Standard Webhooks"
-      description="Deliveries also carry webhook-id, webhook-timestamp and webhook-signature, which libraries of Standard Webhooks check. The other headers stay as they are."
+      label="Send Standard Webhooks headers"
+      description="Deliveries also carry webhook-id, webhook-timestamp and webhook-signature, which Standard Webhooks libraries verify. The other headers do not change."
       checked={form.draft.standard_webhooks}
       onChange={(event) => form.edit({ standard_webhooks: event.currentTarget.checked })}
     />
@@ -65,12 +65,13 @@ function BodyChoice({ form }: FieldsProps) {
         {
           value: "full",
           label: "Full",
-          description: "Everything about the event: actor, review, metadata. No call back needed.",
+          description:
+            "All data of the event: actor, review and metadata. You do not need to call the API.",
         },
         {
           value: "minimal",
           label: "Minimal",
-          description: "Only ids. Your system asks the API for the rest.",
+          description: "Only ids. Your system reads the rest from the API.",
         },
       ]}
     />
@@ -87,15 +88,15 @@ function OrderChoice({ form }: FieldsProps) {
       options={[
         {
           value: "subscription",
-          label: "Strict, over everything",
+          label: "Strict across all events",
           description:
-            "One request at a time, in the order in which things happened. An event that waits for a retry holds back all behind it.",
+            "One request at a time, in the order of the events. An event that waits for a retry blocks all later events.",
         },
         {
           value: "review",
           label: "Strict per review",
           description:
-            "The events of one review stay in order; different reviews go out in parallel. For slow endpoints and much traffic.",
+            "The events of one review stay in order; events of different reviews are sent in parallel. Use it for slow endpoints and high traffic.",
         },
       ]}
     />
@@ -110,7 +111,7 @@ function BatchFields({ form }: FieldsProps) {
       <Stack gap="lg">
         <Text size="sm">
           A batch carries every event about reviews, responses and postings, in order, each in a
-          request of its own with the full body. Connection events are not part of it.
+          request of its own with the full body. Connection events are not included.
         </Text>
         <StandardSwitch form={form} />
       </Stack>
@@ -173,12 +174,12 @@ function EventPicker({ events, onChange, error }: PickerProps) {
           {
             value: "all",
             label: `All ${all.length || ""} events`,
-            description: "Also kinds of events that are added later.",
+            description: "Includes event types that are added later.",
           },
           {
             value: "some",
             label: "Only some events",
-            description: "The others are not recorded for this subscription at all.",
+            description: "Other events are not queued for this subscription.",
             // Disabled until the event catalog has loaded, because before that the option would select no event at all.
             isDisabled: all.length === 0 && events === null,
           },
@@ -224,7 +225,7 @@ function SomeEvents({ all, events, onChange }: SomeEventsProps) {
         <Category key={category} {...{ category, some, events, set }} />
       ))}
       {found.length === 0 && (
-        <Text size="sm">No event has “{search}” in its name or description.</Text>
+        <Text size="sm">No event contains “{search}” in its name or description.</Text>
       )}
     </Stack>
   );

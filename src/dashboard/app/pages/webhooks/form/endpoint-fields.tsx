@@ -17,7 +17,7 @@ export function EndpointFields({ form }: FieldsProps) {
       <UrlField form={form} />
       <TextInput
         label="Label"
-        description="What you call it. Only your team sees it."
+        description="A name for your team. It is not sent to your endpoint."
         required
         maxLength={100}
         {...form.text("label")}
@@ -36,7 +36,9 @@ function UrlField({ form }: FieldsProps) {
     <TextInput
       label="Endpoint URL"
       description={
-        hint?.kind === "advice" ? hint.text : "Where we POST events to: https, on a public address."
+        hint?.kind === "advice"
+          ? hint.text
+          : "We POST events to this URL. It must use https and a public address."
       }
       placeholder="https://example.com/webhooks/reviews"
       type="url"
@@ -56,7 +58,7 @@ function IntervalField({ form }: FieldsProps) {
   return (
     <Select
       label="Interval"
-      description="How often a batch is sent, counted from the creation. An empty one sends nothing."
+      description="How often a batch is sent, counted from the creation of the subscription. A batch without events is not sent."
       data={hours.map((one) => ({
         value: String(one),
         label: one === 1 ? "Every hour" : `Every ${one} hours`,

@@ -5,7 +5,7 @@ import { useState } from "react";
 import { ConfirmedAction } from "../../../ui/dialog.tsx";
 import { Icon } from "../../../ui/icon.tsx";
 import { Facts, Section, useFocusFallback } from "../../../ui/layout.tsx";
-import { useCountdown } from "../../../ui/countdown.ts";
+import { useCountdown } from "../../../ui/time.tsx";
 import { Countdown, ExactTime } from "../../../ui/time.tsx";
 import { useSeesSecrets } from "../data/data.ts";
 import type { SubscriptionProps } from "../data/reads.ts";
@@ -19,21 +19,22 @@ export function SecretPanel({ subscription }: SubscriptionProps) {
   return (
     <Section title="Signing secret">
       <Text size="sm">
-        Fingerprint <code>{fingerprint}</code>: the first 16 digits of its SHA-256, to compare
-        without showing it. Each look is written to the audit log.
+        Fingerprint <code>{fingerprint}</code>: the first 16 digits of its SHA-256, to compare it
+        without showing it. Each view of the secret is recorded in the audit log.
       </Text>
       <Signatures subscription={subscription} />
-      {/* The `key` mounts a new component after a rotation or a change of the forms, so that what was read disappears. */}
+      {/* The `key` mounts a new component after a rotation, or after Standard Webhooks headers were switched on
+         or off, so that a shown secret disappears. */}
       {seesSecrets ? (
         <Group align="flex-start">
           <SigningSecret key={`${fingerprint} ${standard}`} id={id} />
           <RotateButton key={String(standard)} id={id} />
         </Group>
       ) : (
-        <Text size="sm">The secret itself is shown to the partner alone.</Text>
+        <Text size="sm">Only the partner can view the secret.</Text>
       )}
       <details>
-        <summary>Code that checks signatures</summary>
+        <summary>Code to verify signatures</summary>
         <VerifyCode />
       </details>
     </Section>
@@ -54,7 +55,7 @@ function Signatures({ subscription }: SubscriptionProps) {
             "X-SVC-Signature-Previous",
             isRunning && until !== null ? (
               <>
-                signed with the former secret, until <ExactTime at={until} />,{" "}
+                signed with the previous secret, until <ExactTime at={until} />,{" "}
                 <Countdown to={until} />
               </>
             ) : (
@@ -74,9 +75,9 @@ function Signatures({ subscription }: SubscriptionProps) {
       {isRunning && (
         <>
           <Text size="sm" my="sm">
-            Every delivery carries both. A receiver that still has the former secret has to check
-            the header of its own. Look at your receivers before you end the former secret. Rotating
-            again ends it, too.
+            Every attempt carries both headers. A receiver that still has the previous secret must
+            verify the second header. Check your receivers before you revoke the previous secret.
+            Another rotation revokes it, too.
           </Text>
           <EndButton id={subscription.id} />
         </>
@@ -89,16 +90,16 @@ function EndButton({ id }: { readonly id: string }) {
   const { endPreviousSecret } = useSubscriptionActions(id);
   return (
     <ConfirmedAction
-      label="End the former secret now …"
-      title="End the former secret"
-      action="End it"
+      label="Revoke the previous secret now …"
+      title="Revoke the previous secret"
+      action="Revoke"
       danger
       onConfirm={endPreviousSecret}
-      done="Deliveries carry one signature now."
+      done="The previous secret is revoked. Deliveries now carry one signature."
     >
-      From the next attempt on deliveries carry <code>X-SVC-Signature</code> alone. A receiver that
-      knows only the former secret refuses them all. This cannot be taken back; it is written to the
-      audit log.
+      From the next attempt on, deliveries carry only <code>X-SVC-Signature</code>. A receiver that
+      knows only the previous secret rejects all of them. This cannot be undone and is recorded in
+      the audit log.
     </ConfirmedAction>
   );
 }
@@ -140,10 +141,11 @@ function GracePeriod({ hours, onChange }: GracePeriodProps) {
   return (
     <Stack>
       <Text size="sm">
-        From the next attempt on, <code>X-SVC-Signature</code> is made with a new secret. During the
-        grace period <code>X-SVC-Signature-Previous</code> carries the signature of the secret until
-        now as well: accept either, until all of your receivers know the new one. Code that checks
-        the first header alone, as the samples do, refuses deliveries until it has the new secret.
+        From the next attempt on, <code>X-SVC-Signature</code> is computed with a new secret. During
+        the grace period, <code>X-SVC-Signature-Previous</code> also carries the signature with the
+        current secret. Accept either signature until all of your receivers have the new secret.
+        Code that verifies only the first header, as the samples do, rejects deliveries until it has
+        the new secret.
       </Text>
       <NumberInput
         label="Grace period in hours"
@@ -157,7 +159,8 @@ function GracePeriod({ hours, onChange }: GracePeriodProps) {
       />
       {hours === 0 && (
         <Text size="sm">
-          Without one, receivers that know only the present secret refuse every delivery at once.
+          Without a grace period, receivers that know only the current secret reject every delivery
+          from now on.
         </Text>
       )}
     </Stack>

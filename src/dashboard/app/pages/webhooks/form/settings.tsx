@@ -27,8 +27,8 @@ export function Settings({ subscription }: SubscriptionProps) {
       <SecretPanel subscription={subscription} />
       <Section title="Disable or delete">
         <Text size="sm">
-          A disabled subscription holds its events for up to 30 days. A deleted one sends nothing
-          more, and its slot is free for another.
+          A disabled subscription holds its events for up to 30 days. After you delete it, you can
+          create another subscription of the same kind.
         </Text>
         <Group>
           {subscription.is_active && <DisableButton id={id} />}
@@ -143,7 +143,7 @@ function DeleteDialog({ subscription: { id, label }, onClose }: DeleteDialogProp
       opened
       onClose={onClose}
       title="Delete the subscription"
-      action="Delete for good"
+      action="Delete permanently"
       danger
       isReady={typed.trim() === label.trim()}
       onConfirm={confirm}
@@ -171,7 +171,7 @@ function Losses({ id }: { readonly id: string }) {
   const waiting = health === undefined ? undefined : health.pending + health.held;
   return (
     <div>
-      <Text size="sm">This is lost, and cannot be brought back:</Text>
+      <Text size="sm">This data is deleted permanently:</Text>
       <ul>
         <li>
           {waiting === undefined
@@ -179,8 +179,8 @@ function Losses({ id }: { readonly id: string }) {
             : `${number(waiting)} queued ${waiting === 1 ? "event" : "events"}`}
           , which will never be sent
         </li>
-        <li>the secret: a new subscription gets another one</li>
-        <li>the deliveries of the last 30 days with their charts</li>
+        <li>the secret: a new subscription gets a new one</li>
+        <li>the deliveries and charts of the last 30 days</li>
       </ul>
     </div>
   );

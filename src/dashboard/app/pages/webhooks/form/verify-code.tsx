@@ -1,9 +1,9 @@
-import { PageTabs } from "../../../ui/page-tabs.tsx";
 import { Anchor, Text } from "@mantine/core";
 import type { QueryClient } from "@tanstack/react-query";
 
 import { VERIFY_SNIPPETS } from "../../../api/verify-snippets.ts";
 import { CodeBlock } from "../../../ui/copy.tsx";
+import { PageTabs } from "../../../ui/layout.tsx";
 import { SecretOnRequest } from "../../../ui/secret.tsx";
 import { type Secrets, useSubscriptionActions } from "../data/use-subscription-actions.ts";
 
@@ -12,11 +12,11 @@ export function VerifyCode() {
     <div>
       <Text size="sm" mb="xs">
         Check <code>X-SVC-Signature</code> over the body exactly as it arrived, before parsing it.
-        Answer 401 if it does not fit. The guide{" "}
+        Return 401 if it does not match. See the guide{" "}
         <Anchor href="/docs/verifying" target="_blank" inherit underline="always">
           Verifying
-        </Anchor>{" "}
-        says more.
+        </Anchor>
+        .
       </Text>
       <PageTabs
         tabs={Object.fromEntries(
@@ -38,7 +38,10 @@ interface SecretProps {
   readonly label?: string;
 }
 
-/** Shows the signing secret, and the form that libraries of Standard Webhooks take, if the subscription asks for it. */
+/**
+ * Shows the signing secret. For a subscription with the headers of Standard Webhooks, also shows the form of the
+ * secret that Standard Webhooks libraries accept.
+ */
 export function SigningSecret({ id, fresh, label = "Secret" }: SecretProps) {
   const { readSecret } = useSubscriptionActions(id);
   const byLabel = ({ secret, standard_webhooks_secret: standard }: Secrets) => ({

@@ -49,15 +49,18 @@ export function AttemptsChart({ stats, disabledAt, ...chart }: AttemptsChartProp
 /** Height of the charts below the first one in px. */
 const LOW_PX = 120;
 
-/** Charts with one time axis below each other; the pointer marks the same time in all of them. */
+/**
+ * Charts of attempts, latency and queue below each other, with the same time axis. The pointer marks the same time in
+ * all of them.
+ */
 export function StatsCharts({ stats, disabledAt, onSelect }: AttemptsChartProps) {
   const { times, step, latency, backlog } = useMemo(() => chartSeries(stats), [stats]);
   const isEmpty = stats.points.every((one) => one.successes + one.failures + one.backlog === 0);
   if (isEmpty)
     return (
       <Paper withBorder>
-        <EmptyState icon="activity" title="No attempts in this time">
-          Choose a longer one above, or send a test event: it is drawn here at once.
+        <EmptyState icon="activity" title="No attempts in this period">
+          Choose a longer period above, or send a test event. Its attempts appear here immediately.
         </EmptyState>
       </Paper>
     );

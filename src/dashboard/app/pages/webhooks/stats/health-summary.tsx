@@ -11,7 +11,7 @@ import { type Health, healthOptions, type SubscriptionProps } from "../data/read
 import { conditionOf } from "../data/subscription-words.ts";
 import { attemptsInWords, type ShownStats } from "./stats-series.ts";
 
-/** Shows the state of a subscription; while deliveries fail in part, with their success rate. */
+/** Shows the state of a subscription, and the success rate while some of its deliveries fail. */
 export function ConditionBadge({ subscription }: SubscriptionProps) {
   const health = useQuery(healthOptions(useReader(), subscription.id)).data;
   const condition = conditionOf(subscription, health);
@@ -48,7 +48,7 @@ interface HealthSummaryProps {
   readonly isActive: boolean;
 }
 
-/** Shows the three figures that tell whether deliveries arrive, arrive in time, and keep up. */
+/** Shows three figures of a subscription: its success rate, its latency, and the number of events that wait. */
 export function HealthSummary({ health, isActive }: HealthSummaryProps) {
   const { success_rate_24h: rate, oldest_pending_age_s: age, latency_ms_24h: latency } = health;
   return (
@@ -80,7 +80,7 @@ export function HealthSummary({ health, isActive }: HealthSummaryProps) {
             (quarantineHint(health.quarantined) ?? queueHint(age))
           ) : (
             <>
-              not sent: this service has had an outage since <Time at={health.outage_since} />
+              not sent: ReviewRelay has an outage since <Time at={health.outage_since} />
             </>
           )
         }
@@ -91,15 +91,15 @@ export function HealthSummary({ health, isActive }: HealthSummaryProps) {
   );
 }
 
-/** Names the first lane that stands still for a reason on our side, and counts the others. */
+/** Names the first quarantined lane with the reason, and the number of other quarantined lanes. */
 function quarantineHint([first, ...others]: Health["quarantined"]) {
   if (first === undefined) return undefined;
   const { event_id: event, review_id: review, reason, since } = first;
   const lane = review === null ? "all events" : `review ${review}`;
   return (
     <>
-      not sent: {lane} {event !== null && `behind event ${event} `}since <Time at={since} />, for a
-      reason on our side ({reason.replaceAll("_", " ")})
+      not sent: {lane} {event !== null && `behind event ${event} `}since <Time at={since} />,
+      because of a problem in ReviewRelay ({reason.replaceAll("_", " ")})
       {others.length > 0 && `, and ${counted(others.length, "other lane")}`}
     </>
   );

@@ -7,8 +7,8 @@ import { page } from "../../../shell/page.tsx";
 import { useFilters } from "../../../ui/filters.tsx";
 import { Icon } from "../../../ui/icon.tsx";
 import { Loaded } from "../../../ui/states.tsx";
-import { useNow } from "../../../ui/countdown.ts";
-import { messageFilterOf } from "../data/filters.ts";
+import { useNow } from "../../../ui/time.tsx";
+import { deliveryFilterOf } from "../data/filters.ts";
 import type { SubscriptionProps } from "../data/reads.ts";
 import {
   formatPeriod,
@@ -40,8 +40,8 @@ const MINUTE_MS = 60_000;
  * Height of the chart above a list in px. It is lower than other charts, because the list is the main content
  * of the page.
  */
-const PLOT_PX = 104;
-const TIMES = ["within", "since", "until"] as const;
+const LIST_CHART_PX = 104;
+const PERIOD_FILTERS = ["within", "since", "until"] as const;
 
 interface StripProps extends SubscriptionProps {
   readonly isOpen: boolean;
@@ -49,14 +49,15 @@ interface StripProps extends SubscriptionProps {
 }
 
 /**
- * Narrow chart of the attempts in one line: of the period of the filter, or of the last 24 hours. It is left out while
- * other filters are set, because the chart counts all attempts of the period.
+ * Small chart of the attempts in one line. It shows the period of the list's filter, or the last 24 hours if the
+ * filter has no period. It is left out while other filters are set, because the chart counts all attempts of the
+ * period.
  */
 export function ChartStrip({ subscription, isOpen, onToggle }: StripProps) {
   const [params] = useSearchParams();
-  const filter = messageFilterOf(params);
+  const filter = deliveryFilterOf(params);
   const now = useNow(MINUTE_MS);
-  const hasTime = TIMES.some((name) => filter[name] !== undefined);
+  const hasTime = PERIOD_FILTERS.some((name) => filter[name] !== undefined);
   const span = hasTime ? spanOf(filter, now) : "24h";
   if (hasOtherFilters(filter) || span === undefined) return null;
   return (
@@ -80,23 +81,24 @@ export function ChartStrip({ subscription, isOpen, onToggle }: StripProps) {
 function Strip({ id, span }: { readonly id: string; readonly span: Span }) {
   const stats = useShownStats(id, span).data;
   if (stats === undefined) return null;
-  // The counts are of whole steps, which may begin before the selected period and end after it.
+  // Shows the period of the statistics, not the selected one. The statistics count whole steps, so they may begin
+  // before the selected period and end after it.
   const period =
     typeof span === "string" ? `Last ${STATS_RANGES[span].label}` : formatPeriod(stats);
   return <AttemptsSparkline stats={stats} period={period} visibleFrom="lg" className="one-line" />;
 }
 
 const hasOtherFilters = (filter: object): boolean =>
-  Object.keys(filter).some((name) => !TIMES.some((one) => one === name));
+  Object.keys(filter).some((name) => !PERIOD_FILTERS.some((one) => one === name));
 
 /**
- * Chart of the delivery attempts in the period that the list's filter selects, without other filters. A period that the user selects
- * in the chart becomes the filter.
+ * Chart of the delivery attempts in the period of the list's filter. It is left out while other filters are set. A
+ * period that the user selects in the chart becomes the filter.
  */
 export function ListChart({ subscription }: SubscriptionProps) {
   const [params] = useSearchParams();
-  const { set } = useFilters(TIMES);
-  const filter = messageFilterOf(params);
+  const { set } = useFilters(PERIOD_FILTERS);
+  const filter = deliveryFilterOf(params);
   const span = spanOf(filter, useNow(MINUTE_MS));
   const hasPeriod = filter.since !== undefined || filter.until !== undefined;
   const id = useId();
@@ -113,7 +115,7 @@ export function ListChart({ subscription }: SubscriptionProps) {
         />
       )}
       {span !== undefined && (
-        <Shown
+        <ShownCharts
           subscription={subscription}
           span={span}
           onSelect={(since, until) => set({ within: undefined, ...periodAt(since, until) })}
@@ -128,7 +130,7 @@ interface ShownProps extends SubscriptionProps {
   readonly onSelect: (since: number, until: number) => void;
 }
 
-function Shown({ subscription, span, onSelect }: ShownProps) {
+function ShownCharts({ subscription, span, onSelect }: ShownProps) {
   const query = useShownStats(subscription.id, span);
   if (query.isPending) return <Skeleton height={196} />;
   return (
@@ -138,7 +140,7 @@ function Shown({ subscription, span, onSelect }: ShownProps) {
           stats={stats}
           disabledAt={subscription.disabled_at}
           onSelect={onSelect}
-          height={PLOT_PX}
+          height={LIST_CHART_PX}
         />
       )}
     </Loaded>
@@ -197,7 +199,7 @@ export function OverTime({ subscription: { id, disabled_at: disabledAt } }: Subs
 
 interface SelectedPeriodProps {
   readonly period: Period | undefined;
-  /** Path of the deliveries of the period; absent on their own page. */
+  /** Path of the list of deliveries in the selected period; absent if the chart is above this list. */
   readonly href?: string;
   readonly onClear: () => void;
 }
@@ -206,14 +208,14 @@ function SelectedPeriod({ period, href, onClear }: SelectedPeriodProps) {
   return (
     <Group gap="sm" mb="sm">
       {period && <Text size="sm">{formatPeriod(period)}</Text>}
-      {href !== undefined && <PageLink href={href}>Its deliveries</PageLink>}
+      {href !== undefined && <PageLink href={href}>Show deliveries</PageLink>}
       <Button
         variant="subtle"
         size="compact-sm"
         leftSection={<Icon name="x" size={14} />}
         onClick={onClear}
       >
-        Remove the period
+        Clear period
       </Button>
     </Group>
   );

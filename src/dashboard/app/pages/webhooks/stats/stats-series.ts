@@ -75,16 +75,16 @@ export function outcomeSeries(
   return [{ ...bar("Held", held, look), summary: number(held.at(-1) ?? 0) }, ...bars];
 }
 
-type Look = Required<Pick<ChartSeries, "color" | "pattern">>;
+type SeriesLook = Required<Pick<ChartSeries, "color" | "pattern">>;
 
-const EVENT_LOOKS: readonly Look[] = [
+const EVENT_LOOKS: readonly SeriesLook[] = [
   { color: "--chart-first", pattern: "solid" },
   { color: "--chart-second", pattern: "stripes" },
   { color: "--chart-third", pattern: "dots" },
   { color: "--chart-fourth", pattern: "lines" },
   { color: "--chart-fifth", pattern: "solid" },
 ];
-const OTHERS: Look = { color: "--chart-other", pattern: "stripes" };
+const OTHER_EVENTS_LOOK: SeriesLook = { color: "--chart-other", pattern: "stripes" };
 
 /**
  * Builds the chart series of attempts by event, with the most frequent event at the bottom. All events beyond
@@ -111,10 +111,10 @@ export function eventSeries({ points }: ShownStats): ChartSeries[] {
   const rest = events.slice(EVENT_LOOKS.length);
   if (rest.length === 0) return own.toReversed();
   const others = counts.map((one) => sum(rest.map((event) => one.get(event) ?? 0)));
-  return [bar(counted(rest.length, "other event"), others, OTHERS), ...own.toReversed()];
+  return [bar(counted(rest.length, "other event"), others, OTHER_EVENTS_LOOK), ...own.toReversed()];
 }
 
-function bar(label: string, values: readonly number[], look: Look): ChartSeries {
+function bar(label: string, values: readonly number[], look: SeriesLook): ChartSeries {
   return { label, ...look, shape: "bar", values, summary: number(sum(values)) };
 }
 

@@ -1,0 +1,224 @@
+import type { Tx } from "../../../db/client.ts";
+import type { Principal, Role } from "../../http/principal.ts";
+import type { RequestContext } from "../../http/request-context.ts";
+import { brandedMail } from "../../lib/branded-mail.ts";
+import { isoInstant } from "../../lib/clock.ts";
+import type { Config } from "../../lib/config.ts";
+import type { SecretBox } from "../../lib/secrets.ts";
+import { queueMails } from "../../outbox/mail.ts";
+import { isNewDevice } from "./session-queries.ts";
+import { findMailed, findMailedOwners, type Mailed } from "../user-queries.ts";
+
+/*
+ * Mails about changes of a user's access (contract 4.26). Each mail is queued in the transaction of its change. The
+ * mailer is not woken, because it finds the mail when it next reads the queue. No mail contains a link, a secret or a
+ * token.
+ */
+
+export interface SecurityMailDeps {
+  readonly box: SecretBox;
+  readonly config: Pick<Config, "securityMails">;
+}
+
+interface Notice {
+  readonly now: Date;
+  readonly subject: string;
+  /** A sentence that describes the event. */
+  readonly event: string;
+  readonly facts: readonly (readonly [name: string, value: string])[];
+}
+
+const ADVICE = "If you did not expect this, inform your administrator immediately.";
+
+/**
+ * Mails a user about a sign-in from a new device. Call it before the sign-in is recorded, because its device is known
+ * afterwards.
+ */
+export async function mailAboutSignIn(
+  tx: Tx,
+  deps: SecurityMailDeps,
+  { userId, requestContext, now }: { userId: number; requestContext: RequestContext; now: Date },
+): Promise<void> {
+  if (!deps.config.securityMails || !(await isNewDevice(tx, userId, requestContext))) return;
+  const { ip, userAgent } = requestContext;
+  await queue(tx, deps, await findMailed(tx, userId), {
+    now,
+    subject: "A sign-in from a new device",
+    event:
+      "Your account was used to sign in from a browser and an IP address that you have not used before.",
+    facts: [
+      ["Browser", userAgent ?? "unknown"],
+      ["IP address", ip],
+    ],
+  });
+}
+
+/** Mails a user about a new token that acts for the user. */
+export async function mailAboutToken(
+  tx: Tx,
+  deps: SecurityMailDeps,
+  { userId, name, now }: { userId: number; name: string; now: Date },
+): Promise<void> {
+  if (!deps.config.securityMails) return;
+  await queue(tx, deps, await findMailed(tx, userId), {
+    now,
+    subject: "A new access token",
+    event: "An access token for your account was created.",
+    facts: [["Token", name]],
+  });
+}
+
+const FACTOR_CHANGES = {
+  added: { subject: "A new second factor", event: "A second factor was added to your account." },
+  removed: {
+    subject: "A second factor was removed",
+    event: "A second factor was removed from your account.",
+  },
+  codeUsed: {
+    subject: "A recovery code was used",
+    event:
+      "One of your recovery codes was used to sign in or to confirm an action instead of a second factor.",
+  },
+  codesMade: {
+    subject: "New recovery codes",
+    event: "New recovery codes were created for your account. The previous codes no longer work.",
+  },
+} as const;
+
+interface FactorChange extends Pick<Notice, "facts" | "now"> {
+  readonly userId: number;
+  readonly change: keyof typeof FACTOR_CHANGES;
+}
+
+/** Mails a user about a change of the user's second factors or recovery codes. */
+export async function mailAboutFactor(
+  tx: Tx,
+  deps: SecurityMailDeps,
+  { userId, change, facts, now }: FactorChange,
+): Promise<void> {
+  if (!deps.config.securityMails) return;
+  await queue(tx, deps, await findMailed(tx, userId), { now, ...FACTOR_CHANGES[change], facts });
+}
+
+/**
+ * Mails a user that an operator has removed all second factors of the user. The mail is sent even if the setting
+ * `securityMails` is off.
+ */
+export async function mailAboutLostFactors(
+  tx: Tx,
+  deps: Pick<SecurityMailDeps, "box">,
+  { userId, now }: { userId: number; now: Date },
+): Promise<void> {
+  await queue(tx, deps, await findMailed(tx, userId), {
+    now,
+    subject: "Your second factors were removed",
+    event:
+      "An operator of the platform removed all second factors of your account and ended your sessions and tokens.",
+    facts: [],
+  });
+}
+
+interface NewOwner {
+  readonly owner: { readonly id: number; readonly name: string; readonly companyId: number };
+  readonly role: Role;
+  /** The user who appoints the owner; null if the owner was created by single sign-on. */
+  readonly actor: Principal | null;
+  readonly now: Date;
+}
+
+/** Mails the other owners of a company about a new owner. Does nothing if `role` is not that of an owner. */
+export async function mailAboutOwner(
+  tx: Tx,
+  deps: SecurityMailDeps,
+  { owner: { id, name, companyId }, role, actor, now }: NewOwner,
+): Promise<void> {
+  if (!deps.config.securityMails || (role !== "partner_owner" && role !== "account_owner")) return;
+  await queue(tx, deps, await findMailedOwners(tx, companyId, id), {
+    now,
+    subject: "A new owner",
+    event:
+      "Your company has a new owner. Owners can change users, roles and all settings of the company.",
+    facts: [
+      ["New owner", name],
+      ["Added by", actor === null ? "single sign-on, at the first sign-in" : actorName(actor)],
+    ],
+  });
+}
+
+const WEBHOOK_CHANGES = {
+  url: { subject: "A webhook URL was changed", event: "The URL of a webhook was changed." },
+  secret: {
+    subject: "A webhook secret was rotated",
+    event: "The signing secret of a webhook was rotated.",
+  },
+} as const;
+
+interface ChangedWebhook {
+  readonly webhook: {
+    readonly partnerId: number;
+    readonly label: string;
+    readonly webhookUrl: string;
+  };
+  readonly change: keyof typeof WEBHOOK_CHANGES;
+  readonly actor: Principal;
+  readonly now: Date;
+}
+
+/**
+ * Mails the owners of a partner about a changed webhook. The mail contains only the host of the URL, because its path
+ * and query may contain a secret.
+ */
+export async function mailAboutWebhook(
+  tx: Tx,
+  deps: SecurityMailDeps,
+  { webhook, change, actor, now }: ChangedWebhook,
+): Promise<void> {
+  if (!deps.config.securityMails) return;
+  await queue(tx, deps, await findMailedOwners(tx, webhook.partnerId), {
+    now,
+    ...WEBHOOK_CHANGES[change],
+    facts: [
+      ["Webhook", webhook.label],
+      ["Host", new URL(webhook.webhookUrl).host],
+      ["Changed by", actorName(actor)],
+    ],
+  });
+}
+
+/** Returns the name of the acting user for a mail. Customers do not see the names of operators. */
+function actorName({ companyType, userName }: Principal): string {
+  return companyType === "platform" ? "an operator of the platform" : userName;
+}
+
+/** Maximum number of characters of a value in a mail. */
+const VALUE_CHARS = 200;
+
+/**
+ * Makes a text that another person wrote safe to show in a mail: one line, limited length, and no `://`, so that mail
+ * clients do not turn it into a link.
+ */
+function inertFact([fact, value]: Notice["facts"][number]): Notice["facts"][number] {
+  return [fact, value.replaceAll(/[\p{Cc}\p{Z}]+|:\/\//gu, " ").slice(0, VALUE_CHARS)];
+}
+
+async function queue(
+  tx: Tx,
+  deps: Pick<SecurityMailDeps, "box">,
+  people: readonly Mailed[],
+  { now, subject, event, facts }: Notice,
+): Promise<void> {
+  const mails = people.map(({ email: to, name, ...brand }) => ({
+    kind: "security_notice" as const,
+    to,
+    ...brandedMail(
+      {
+        subject,
+        greeting: `Hello ${name},`,
+        paragraphs: [event, ADVICE],
+        facts: [...facts.map(inertFact), ["Time", isoInstant(now)]],
+      },
+      brand,
+    ),
+  }));
+  await queueMails(tx, deps, mails, now);
+}

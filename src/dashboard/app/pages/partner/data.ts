@@ -1,0 +1,80 @@
+import { useQuery, queryOptions } from "@tanstack/react-query";
+import { useMemo } from "react";
+
+import { allPages, answerOf, type ApiClient, pageAt, type QueryOf } from "../../api/client.ts";
+import { apiWith } from "../../api/connect.ts";
+import { readIdentity } from "../../session/identity.ts";
+import { useApi, useSessionState } from "../../session/session.tsx";
+import { listOptions, type RowOf, useRefresh } from "../../ui/pages.ts";
+
+/** Roles that members of a partner's team can have. */
+export type TeamRole = "partner_owner" | "partner_admin";
+
+export interface Teammate {
+  readonly name: string;
+  readonly email: string;
+  readonly role: TeamRole;
+}
+
+export const teamOptions = (api: ApiClient) =>
+  listOptions(["team"], (cursor) => answerOf(api.partner.users.get({ query: pageAt(cursor) })));
+
+export type TeamUser = RowOf<typeof teamOptions>;
+
+/** Returns the names of the team members by user id, for pages that only know user ids. */
+export function useTeamNames(enabled: boolean): ReadonlyMap<number, string> {
+  const api = useApi();
+  const { data } = useQuery({
+    queryKey: ["team", "names"],
+    queryFn: () => allPages((cursor) => answerOf(api.partner.users.get({ query: pageAt(cursor) }))),
+    enabled,
+    staleTime: 60_000,
+  });
+  return useMemo(() => new Map(data?.map((one) => [one.id, one.name])), [data]);
+}
+
+/** Requests that change the partner's team. Each request invalidates the cached team list. */
+export function useTeamActions() {
+  const { users } = useApi().partner;
+  const { andRead } = useRefresh(["team"]);
+  return {
+    invite: (teammate: Teammate) => andRead(answerOf(users.post({ ...teammate }))),
+    inviteAgain: (id: number) => andRead(answerOf(users({ id }).invite.post())),
+    setRole: (id: number, role: TeamRole) => andRead(answerOf(users({ id }).role.post({ role }))),
+    setActive: (id: number, isActive: boolean) => {
+      const user = users({ id });
+      return andRead(answerOf(isActive ? user.activate.post() : user.deactivate.post()));
+    },
+  };
+}
+
+export const ownAccountsOptions = (
+  api: ApiClient,
+  filter: QueryOf<ApiClient["partner"]["accounts"]["get"]>,
+) =>
+  listOptions(["own-accounts", filter], (cursor) =>
+    answerOf(api.partner.accounts.get({ query: { ...filter, ...pageAt(cursor) } })),
+  );
+
+export type Account = RowOf<typeof ownAccountsOptions>;
+
+/** Reads all accounts of the partner, as choices of selects. */
+export const allAccountsOptions = (api: ApiClient) =>
+  queryOptions({
+    queryKey: ["own-accounts", "all"],
+    queryFn: () =>
+      allPages((cursor) => answerOf(api.partner.accounts.get({ query: pageAt(cursor) }))),
+    staleTime: 60_000,
+  });
+
+/** Starts impersonation of an account's owner. The API writes the given reason into the audit log. */
+export function useActAsOwner() {
+  const api = useApi();
+  const { actAs } = useSessionState();
+  return async (accountId: number, reason: string) => {
+    const body = { account_id: accountId, ...(reason !== "" && { reason }) };
+    const { access_token: token } = await answerOf(api.partner["account-owner"].token.post(body));
+    const identity = await readIdentity(apiWith(token));
+    actAs({ ...identity, token });
+  };
+}

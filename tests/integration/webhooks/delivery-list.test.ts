@@ -1,0 +1,328 @@
+import { beforeAll, describe, expect, test } from "bun:test";
+
+import { ulid } from "ulid";
+
+import { FIRST_CURSOR, readDeliveryCursor } from "../../../src/webhooks/delivery-list-model.ts";
+import { untilSomebodyWaits } from "../../support/auth-races.ts";
+import { passQueue } from "../../support/outbox.ts";
+import { disable, settle, startWebhooks } from "../../support/webhooks.ts";
+import { fixture } from "../../support/fixture.ts";
+
+const world = fixture(startWebhooks);
+
+describe("the deliveries of a subscription", () => {
+  test("are one per event, ordered by the newest attempt, or by the entry if there is none", async () => {
+    expect(letters(await list())).toBe("DACBFE");
+  });
+
+  test("contain the event, its review, the number of events that it blocks, and its attempts in ascending order", async () => {
+    const [, a, c] = await list();
+    expect(a).toMatchObject({
+      event_id: events[0],
+      event: "review_received",
+      sequence: 1,
+      state: "delivered",
+      review_id: reviewIds[0],
+      external_review_id: "emitted-1",
+      waiting_behind: null,
+      attempts: [
+        {
+          attempt: 1,
+          outcome: "retry",
+          status_code: 503,
+          error_code: "http_status",
+          duration_ms: 7,
+        },
+        { attempt: 2, outcome: "delivered", status_code: 204, error_code: null },
+      ],
+    });
+    expect(a?.["rate"]).toBeNumber();
+    expect(a?.["store_name"]).toBeString();
+    expect(a?.["settled_at"]).toBeString();
+    expect(a?.attempts[0]).not.toHaveProperty("request_body");
+    expect(c).toMatchObject({ state: "waiting", waiting_behind: 3, settled_at: null });
+  });
+
+  test("count only blocked events of the same review if the order is by review", async () => {
+    await world.ask("PATCH", `/${id}`, { body: { ordering: "review" } });
+    const [c] = await list("?state=waiting");
+    await world.ask("PATCH", `/${id}`, { body: { ordering: "subscription" } });
+    expect(c).toMatchObject({ event_id: events[2], waiting_behind: 0 });
+  });
+
+  test.each([
+    ["event_id", () => `event_id=${events[3]}`, "D"],
+    ["event_id of none", () => `event_id=${ulid()}`, ""],
+    ["review_id", () => `review_id=${reviewIds[1]}`, "B"],
+    ["review_id of none", () => "review_id=2147483647", ""],
+    ["external_review_id", () => "external_review_id=emitted-3", "C"],
+    ["external_review_id of none", () => "external_review_id=emitted-33", ""],
+    [
+      "review_id and another external_review_id",
+      () => `review_id=${reviewIds[1]}&external_review_id=emitted-3`,
+      "",
+    ],
+    ["review_id and event_id", () => `review_id=${reviewIds[1]}&event_id=${events[1]}`, "B"],
+    ["review_id and another event_id", () => `review_id=${reviewIds[1]}&event_id=${events[0]}`, ""],
+    ["event", () => "event=review_received", "DACBFE"],
+    ["another event", () => "event=note_added", ""],
+    ["event_id and another event", () => `event_id=${events[3]}&event=note_added`, ""],
+    ["state pending", () => "state=pending", "FED"],
+    ["state waiting", () => "state=waiting", "C"],
+    ["state held", () => "state=held", ""],
+    ["state delivered", () => "state=delivered", "A"],
+    ["state failed", () => "state=failed", "B"],
+    ["state skipped", () => "state=skipped", ""],
+    ["outcome delivered", () => "outcome=delivered", "A"],
+    ["outcome retry", () => "outcome=retry", "CA"],
+    ["outcome failed", () => "outcome=failed", "B"],
+    ["outcome interrupted", () => "outcome=interrupted", "D"],
+    ["all that was not delivered", () => "outcome=not_delivered", "DCBA"],
+    ["state of what was tried before", () => "outcome=retry&state=delivered", "A"],
+    ["status of one code", () => "status=503", "A"],
+    ["status of the code below", () => "status=502", ""],
+    ["status class", () => "status=5xx", "A"],
+    ["status class 2xx", () => "status=2xx", "A"],
+    ["status class 4xx", () => "status=4xx", "B"],
+    ["status none", () => "status=none", "DC"],
+    ["status of another outcome", () => "status=503&outcome=failed", ""],
+    ["text of the error code", () => "q=TIME", "C"],
+    ["text of the answer", () => "q=back%20later", "A"],
+    ["text with a wildcard in it", () => "q=%25", ""],
+    ["text of a review's event", () => `q=gone&review_id=${reviewIds[1]}`, "B"],
+    ["text of another review's event", () => `q=gone&review_id=${reviewIds[0]}`, ""],
+    ["since, which belongs to it", () => `since=${at(4_000)}`, "DA"],
+    ["since, just behind it", () => `since=${at(4_001)}`, "D"],
+    ["until, which does not belong to it", () => `until=${at(4_000)}&outcome=not_delivered`, "CBA"],
+    [
+      "since and until around one attempt",
+      () => `since=${at(1_000)}&until=${at(1_001)}&status=5xx`,
+      "A",
+    ],
+    ["a time in which nothing was", () => "until=1970-01-01T00:00:01Z", ""],
+  ])("are filtered by %s", async (_name, query, expected) => {
+    expect(letters(await list(`?${query()}`))).toBe(expected);
+  });
+
+  test("in a queued state are filtered by the time of their entries", async () => {
+    expect(letters(await list(`?until=${at(1_000)}&state=pending`))).toBe("FED");
+  });
+
+  test.each([1, 2, 5, 6, 7])("are listed %i by %i without gaps or repeats", async (limit) => {
+    let seen = "";
+    let query = `?limit=${limit}`;
+    for (let page = 0; page < 8 && query !== ""; page++) {
+      const { body } = await world.ask("GET", `/${id}/messages${query}`);
+      const rows = body["data"] as Shown[];
+      expect(rows.length).toBeLessThanOrEqual(limit);
+      seen += letters(rows);
+      const next = body["next_cursor"];
+      query = typeof next === "string" ? `?limit=${limit}&cursor=${next}` : "";
+    }
+    expect(seen).toBe("DACBFE");
+  });
+
+  test("of one review are listed page by page", async () => {
+    const { body } = await world.ask("GET", `/${id}/messages?limit=1&external_review_id=emitted-1`);
+    expect(letters(body["data"] as Shown[])).toBe("A");
+    expect(body["next_cursor"]).toBeNull();
+  });
+
+  test("are held while the subscription is disabled", async () => {
+    await disable(world, id);
+    const held = letters(await list("?state=held"));
+    const waiting = letters(await list("?state=waiting"));
+    await world.database.db.sql`
+      update webhook_subscriptions set state = 'active', disabled_at = null, disabled_reason = null where id = ${id}`;
+    expect({ held, waiting }).toEqual({ held: "FEDC", waiting: "" });
+  });
+
+  test("with invalid filters are a 422 that names all of them", async () => {
+    const text = "x".repeat(201);
+    const query = `review_id=0&external_review_id=&event=no&event_id=1&state=no&outcome=no&status=600&q=${text}&since=no&until=no&limit=101&cursor=no`;
+    const { status, body } = await world.ask("GET", `/${id}/messages?${query}`);
+    expect(status).toBe(422);
+    expect(Object.keys(body["errors"] ?? {}).toSorted()).toEqual([
+      "cursor",
+      "event",
+      "event_id",
+      "external_review_id",
+      "limit",
+      "outcome",
+      "q",
+      "review_id",
+      "since",
+      "state",
+      "status",
+      "until",
+    ]);
+  });
+
+  test.each([
+    `q=${"x".repeat(200)}`,
+    `external_review_id=${"x".repeat(255)}`,
+    "status=599",
+    "limit=100",
+  ])("accept a filter at its limit: %.20s", async (query) => {
+    const { status } = await world.ask("GET", `/${id}/messages?${query}`);
+    expect(status).toBe(200);
+  });
+});
+
+describe("messages of another tenant", () => {
+  test("are not found by a review or its external id", async () => {
+    for (const query of [`review_id=${reviewIds[0]}`, "external_review_id=emitted-1"]) {
+      const path = `/${otherSubscription}/messages?${query}`;
+      const { status, body } = await world.ask("GET", path, { as: "other" });
+      expect(status).toBe(200);
+      expect(body["data"]).toEqual([]);
+    }
+  });
+});
+
+describe("the cursor of messages", () => {
+  test("contains a position in both walks, and only its canonical form is valid", () => {
+    expect(readDeliveryCursor(`${FIRST_CURSOR.attempt}.${FIRST_CURSOR.entry}`)).toEqual(
+      FIRST_CURSOR,
+    );
+    for (const text of [
+      "",
+      FIRST_CURSOR.attempt,
+      `${FIRST_CURSOR.attempt}.01`,
+      `${FIRST_CURSOR.attempt}.9007199254740992`,
+      `8${FIRST_CURSOR.attempt.slice(1)}.1`,
+    ])
+      expect(readDeliveryCursor(text)).toBeUndefined();
+  });
+});
+
+describe("an event that was skipped and is queued again", () => {
+  test("is one row, at its new entry", async () => {
+    const { id: fresh } = await world.subscribe({ events: ["review_received"] });
+    const [first = ""] = await world.emit(1);
+    await disable(world, fresh);
+    await world.ask("POST", `/${fresh}/enable`, { body: { held: "skip" } });
+    const skipped = await list("", fresh);
+    expect(skipped).toMatchObject([{ event_id: first, state: "skipped", attempts: [] }]);
+    expect(await list("?state=skipped", fresh)).toHaveLength(1);
+    await world.ask("POST", `/${fresh}/deliveries/${first}/redeliver`);
+    const queued = await list("", fresh);
+    expect(queued).toMatchObject([
+      { event_id: first, state: "pending", sequence: 2, attempts: [] },
+    ]);
+    expect(await list("?state=skipped", fresh)).toEqual([]);
+    expect(await list("?state=pending", fresh)).toHaveLength(1);
+  });
+});
+
+describe("an event that is settled while its list is read", () => {
+  // The list reads the first table together with the entries, and the second with the reviews of the found events.
+  test.each(["outbox_skips", "stores"])("is in the list, which waits for %s", async (table) => {
+    const { id: fresh } = await world.subscribe({ events: ["review_received"] });
+    const emitted = await world.emit(1);
+    const { db } = world.database;
+    let listing: Promise<Shown[]> = Promise.resolve([]);
+    await db.transaction(async (tx) => {
+      await tx.sql`lock table ${tx.sql(table)} in access exclusive mode`;
+      listing = list("", fresh);
+      await untilSomebodyWaits(db);
+      await settle(world, fresh, "delivered");
+    });
+    expect(await listing).toMatchObject([{ event_id: emitted[0] }]);
+  });
+});
+
+/** Events A to F in the order of their sequence, each of a review of its own. */
+let events: string[];
+
+let reviewIds: number[];
+let start: number;
+const at = (offset: number) => encodeURIComponent(new Date(start + offset).toISOString());
+
+interface Shown {
+  readonly event_id: string;
+  readonly state: string;
+  readonly attempts: readonly Readonly<Record<string, unknown>>[];
+  readonly [field: string]: unknown;
+}
+
+interface Tried {
+  readonly outcome: "delivered" | "retry" | "failed" | "interrupted";
+  readonly status?: number;
+  readonly error?: string;
+  readonly said?: string;
+}
+
+let id: string;
+
+let otherSubscription: string;
+
+let ms = 0;
+
+beforeAll(async () => {
+  ({ id } = await world.subscribe({ events: ["review_received"] }));
+  events = await world.emit(6);
+  start = world.clock.now().getTime();
+  const rows = await world.database.db.sql<{ id: number }[]>`
+    select review_id as id from review_history where event_id = any(${events}) order by id`;
+  reviewIds = rows.map((row) => row.id);
+  const [a = "", b = "", c = "", d = ""] = events;
+  await attempt(a, {
+    outcome: "retry",
+    status: 503,
+    error: "http_status",
+    said: "Come back later",
+  });
+  await attempt(b, { outcome: "failed", status: 410, error: "http_status", said: "gone" });
+  await attempt(c, { outcome: "retry", error: "timeout" });
+  await attempt(a, { outcome: "delivered", status: 204 });
+  await attempt(d, { outcome: "interrupted" });
+  otherSubscription = await addOther();
+});
+
+/** Records an attempt a second after the last one, and updates the queued entry accordingly. */
+async function attempt(eventId: string, { outcome, status, error, said }: Tried): Promise<void> {
+  const { sql } = world.database.db;
+  const startedAt = new Date(start + (ms += 1_000));
+  const [entry] = await sql<{ sequence: number; attempt: number }[]>`
+    select sequence, attempt from queued_entries where event_id = ${eventId} and subscription_id = ${id}`;
+  const isEnd = outcome === "delivered" || outcome === "failed";
+  await sql`
+    insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at, duration_ms,
+      outcome, status_code, error_code, request_headers, request_body, response_excerpt, response_truncated,
+      next_attempt_at, payload_mode, recorded_at)
+    values (${ulid(startedAt.getTime())}, ${id}, ${entry?.sequence ?? 0}, ${eventId}, 'review_received', 1, ${entry?.attempt ?? 1},
+      ${startedAt}, 7, ${outcome}, ${status ?? null}, ${error ?? null}, '{}', '{}', ${said ?? null}, false,
+      ${outcome === "retry" ? startedAt : null}, ${isEnd ? "full" : null}, ${isEnd ? startedAt : null})`;
+  await passQueue(world.database.db, id);
+  if (isEnd) await sql`delete from outbox where event_id = ${eventId} and subscription_id = ${id}`;
+  if (outcome === "retry")
+    await sql`
+      update outbox set state = 'waiting', due_at = ${startedAt}, attempt = attempt + 1
+       where event_id = ${eventId} and subscription_id = ${id}`;
+}
+
+/** Creates a subscription of the other partner, with an attempt of the first event. */
+async function addOther(): Promise<string> {
+  const body = { label: "O", webhook_url: "http://127.0.0.1:3699/o", delivery_kind: "immediate" };
+  const made = await world.ask("POST", "", { body, as: "other" });
+  const other = String(made.body["id"]);
+  const startedAt = new Date(start);
+  await world.database.db.sql`
+    insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at, duration_ms,
+      outcome, request_headers, request_body, response_truncated, payload_mode, recorded_at)
+    values (${ulid(start)}, ${other}, 1, ${events[0] ?? ""}, 'review_received', 1, 1, ${startedAt}, 7, 'delivered', '{}', '{}', false,
+      'full', ${startedAt})`;
+  return other;
+}
+
+async function list(query = "", subscription = id): Promise<Shown[]> {
+  const { status, body, text } = await world.ask("GET", `/${subscription}/messages${query}`);
+  expect(text).toBeString();
+  expect(status).toBe(200);
+  return body["data"] as Shown[];
+}
+
+/** Returns the letters of the listed events. */
+const letters = (rows: readonly Shown[]): string =>
+  rows.map(({ event_id }) => "ABCDEF"[events.indexOf(event_id)] ?? "?").join("");

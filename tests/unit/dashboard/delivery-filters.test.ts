@@ -1,0 +1,259 @@
+import { describe, expect, test } from "bun:test";
+import * as fc from "fast-check";
+
+import { asCurl } from "../../../src/dashboard/app/pages/webhooks/deliveries/attempt-words.ts";
+import {
+  evictDistant,
+  PAGES_KEPT,
+  pagesOf,
+  slotsOf,
+  type KeptPage,
+} from "../../../src/dashboard/app/ui/pages.ts";
+import {
+  deliveryFilterOf,
+  deliveryQuery,
+} from "../../../src/dashboard/app/pages/webhooks/data/filters.ts";
+import {
+  csvHead,
+  csvLine,
+  EXPORTED_AT_MOST,
+  exportRows,
+} from "../../../src/dashboard/app/ui/export-rows.ts";
+import { guidesLike, tabsLike, topicsLike } from "../../../src/dashboard/app/search/hit.ts";
+import { hasWords } from "../../../src/dashboard/app/ui/text-query.ts";
+
+describe("a line of CSV", () => {
+  test.each([
+    ["plain", "plain"],
+    ["=1+1", `"'=1+1"`],
+    ["+1", `"'+1"`],
+    ["-1", `"'-1"`],
+    ["@SUM(A1)", `"'@SUM(A1)"`],
+    ["  =1", `"'  =1"`],
+    ["\t=1", `"'\t'=1"`],
+    ["\r=1", `"'\r'=1"`],
+    ['say "hi", you', '"say ""hi"", you"'],
+    ["two\nlines", '"two\nlines"'],
+    ["a=1", "a=1"],
+    ["x;=1+1", `"x;'=1+1"`],
+    ['x;"=1+1;y', `"x;'""=1+1;y"`],
+    ["x;\u200b-1", `"x;'\u200b-1"`],
+    ["x\n=1\t+2", `"x\n'=1\t'+2"`],
+    ["x; y, =1", '"x; y, =1"'],
+    ...["\uff1d", "\uff0b", "\uff0d", "\uff20", "\u2212", "\ufe66"].map((one) => [
+      `${one}1`,
+      `"'${one}1"`,
+    ]),
+    ...["\u200b", "\ufeff", "\u00a0", "\u3164", "\u200f", "\u0000", "\u2800"].map((one) => [
+      `${one}=1`,
+      `"'${one}=1"`,
+    ]),
+    ["\u200fשלום", "\u200fשלום"],
+  ])("writes %j as %s", (text, cell) => {
+    expect(csvLine({ text })).toBe(`${cell}\r\n`);
+  });
+
+  test("has no cell that begins with a formula, wherever a spreadsheet separates cells", () => {
+    const parts = [
+      "=",
+      "+",
+      "-",
+      "@",
+      "\uff1d",
+      ";",
+      ",",
+      "\t",
+      "\r",
+      "\n",
+      '"',
+      "'",
+      " ",
+      "\u200b",
+      "a1",
+    ];
+    fc.assert(
+      fc.property(fc.array(fc.constantFrom(...parts), { maxLength: 12 }), (some) => {
+        const text = some.join("");
+        const line = csvLine({ id: 1, text, name: "x" });
+        // With commas the cell is one; without the apostrophes, it is the text.
+        const [, cell = "", ...more] = cellsOf(line, ",");
+        expect([more, cell.replaceAll("'", "")]).toEqual([["x"], text.replaceAll("'", "")]);
+        for (const separator of [",", ";", "\t"])
+          for (const one of cellsOf(line, separator))
+            expect(one).not.toMatch(/^[\s\u200b]*[=+\-@\uff1d]/);
+      }),
+    );
+  });
+
+  test("of a long text takes linear time", () => {
+    const text = [";", "\t", " ", "\u200b", '"'].map((one) => one.repeat(200_000)).join("=");
+    expect(csvLine({ text }).length).toBeGreaterThan(1_000_000);
+  });
+
+  test("writes numbers unchanged, and null as an empty cell", () => {
+    expect(csvHead({ one: -1, two: null })).toBe("one,two\r\n");
+    expect(csvLine({ one: -1, two: null })).toBe("-1,\r\n");
+  });
+});
+
+describe("an export", () => {
+  const save = async (format: "csv" | "json", total: number) => {
+    const counts: number[] = [];
+    const made = await exportRows({
+      format,
+      read: async (cursor) => {
+        const from = Number(cursor ?? 0);
+        const rows = Array.from({ length: Math.min(100, total - from) }, (_, i) => from + i);
+        return { data: rows, next_cursor: from + 100 < total ? String(from + 100) : null };
+      },
+      lineOf: (row: number) => ({ row }),
+      onProgress: (count) => counts.push(count),
+      signal: new AbortController().signal,
+    });
+    return { ...made, counts, text: await new Blob([...made.parts]).text() };
+  };
+
+  test.each([0, 1, 100, 101, 250])("of %i rows contains all of them", async (total) => {
+    const json = await save("json", total);
+    expect(JSON.parse(json.text)).toHaveLength(total);
+    const csv = await save("csv", total);
+    expect(csv.text.split("\r\n").filter((line) => line !== "")).toHaveLength(total && total + 1);
+    expect([json.isCut, csv.isCut]).toEqual([false, false]);
+  });
+
+  test.each([
+    [EXPORTED_AT_MOST, EXPORTED_AT_MOST, false],
+    [EXPORTED_AT_MOST + 1, EXPORTED_AT_MOST, true],
+  ])("of %i rows contains %i, and reports whether it was cut", async (total, count, isCut) => {
+    const made = await save("json", total);
+    expect({ count: made.count, isCut: made.isCut }).toEqual({ count, isCut });
+    expect(JSON.parse(made.text)).toHaveLength(count);
+  });
+});
+
+describe("the pages that a list keeps", () => {
+  const page = (n: number): KeptPage<string> => {
+    const rows = Array.from({ length: 100 }, (_, i) => `${n}.${i}`);
+    return { rows, count: 100, next: null };
+  };
+  const many = Array.from({ length: 40 }, (_, n) => page(n));
+
+  test("are all pages of a short list", () => {
+    const few = many.slice(0, PAGES_KEPT);
+    expect(evictDistant(few, [0])).toBe(few);
+  });
+
+  test.each([0, 20, 39])("are those around the view, page %i", (near) => {
+    const kept = evictDistant(many, [near]);
+    const held = kept.flatMap(({ rows }, index) => (rows === undefined ? [] : [index]));
+    expect(held).toHaveLength(PAGES_KEPT);
+    expect(held).toContain(near);
+    expect((held.at(-1) ?? 0) - (held[0] ?? 0)).toBe(PAGES_KEPT - 1);
+    const slots = slotsOf(kept);
+    expect(slots).toHaveLength(4_000);
+    expect(slots.filter((row) => row !== undefined)).toHaveLength(PAGES_KEPT * 100);
+    expect(slots[near * 100]).toBe(`${near}.0`);
+  });
+
+  test("are looked up by the rows in view", () => {
+    expect(pagesOf(many, 0, 99)).toEqual([0]);
+    expect(pagesOf(many, 99, 100)).toEqual([0, 1]);
+    expect(pagesOf(many, 3_990, 5_000)).toEqual([39]);
+    expect(pagesOf([], 0, 0)).toEqual([]);
+  });
+});
+
+describe("the filter of the address", () => {
+  test("drops values that the API would reject", () => {
+    const params = new URLSearchParams(
+      "tab=deliveries&review_id=0&event_id=short&state=lost&outcome=bad&status=600&within=2h&since=x&q= words &external_review_id=g-1",
+    );
+    expect(deliveryFilterOf(params)).toEqual({ q: "words", external_review_id: "g-1" });
+    const good = {
+      review_id: "2147483647",
+      status: "5xx",
+      outcome: "not_delivered",
+      within: "24h",
+    };
+    expect(deliveryFilterOf(new URLSearchParams(good))).toEqual(good);
+    expect(deliveryFilterOf(new URLSearchParams({ review_id: "2147483648" }))).toEqual({});
+  });
+
+  test("converts a preset to a period that ends now", () => {
+    const now = Date.parse("2026-06-02T00:00:00Z");
+    expect(deliveryQuery({ within: "24h", q: "x" }, now)).toEqual({
+      q: "x",
+      since: "2026-06-01T00:00:00.000Z",
+    });
+    expect(deliveryQuery({ since: "2026-06-01T00:00:00Z" }, now)).toEqual({
+      since: "2026-06-01T00:00:00Z",
+    });
+  });
+});
+
+test("a curl command quotes all texts for the shell", () => {
+  const headers = {
+    Host: "a.example",
+    "X-SVC-Event": "it's",
+    "Content-Length": "3",
+    Two: ["a", "b"],
+  };
+  const command = asCurl("https://a.example/?a=1&b=$(id)", headers, `{"a":"'\`id\`"}`);
+  expect(command.split("\n").slice(2)).toEqual([
+    "curl -X POST 'https://a.example/?a=1&b=$(id)' \\",
+    `  -H 'X-SVC-Event: it'\\''s' \\`,
+    "  -H 'Two: a' \\",
+    "  -H 'Two: b' \\",
+    `  --data-raw '{"a":"'\\''\`id\`"}'`,
+  ]);
+});
+
+test("the search matches all words, and titles come first", () => {
+  expect(hasWords("API keys", "key api")).toBe(true);
+  expect(hasWords("API keys", "key lock")).toBe(false);
+  const section = (title: string, text: string) => ({ path: "/docs/x", guide: "G", title, text });
+  const found = guidesLike([section("A", "about retries"), section("Retries", "")], "retries");
+  expect(found.map(({ title }) => title)).toEqual(["Retries", "A"]);
+});
+
+test("the search finds settings and actions of the pages that the role may open, by other words, too", () => {
+  const one = { id: "1", label: "Reviews", webhook_url: "https://hooks.example/" };
+  const shown = (typed: string, path: string, role = "partner_owner") =>
+    [...tabsLike(one, typed), ...topicsLike([{ path }], role, typed)].map(({ title, href }) => [
+      title,
+      href,
+    ]);
+  expect(shown("rotate secret", "/keys")).toEqual([
+    ["Reviews: settings", "/webhooks/1?tab=settings"],
+    ["OAuth client", "/keys"],
+  ]);
+  expect(shown("2fa", "/security")).toEqual([["Two-step verification", "/security"]]);
+  expect(shown("2fa", "/keys")).toEqual([]);
+  expect(shown("redirect", "/keys")).toEqual([["OAuth client", "/keys"]]);
+  expect(shown("redirect", "/keys", "account_owner")).toEqual([]);
+  expect(shown("new sub", "/webhooks")).toEqual([["New subscription", "/webhooks/new"]]);
+});
+
+/**
+ * Reads the cells of CSV as spreadsheets do: quotes count only at the start of a cell, text after the closing quote is kept,
+ * and a line break ends the cell.
+ */
+function cellsOf(csv: string, separator: string): string[] {
+  const cells: string[] = [];
+  for (let at = 0; at < csv.length; at++) {
+    let cell = "";
+    if (csv[at] === '"') {
+      for (at++; at < csv.length; at++) {
+        if (csv[at] !== '"') cell += csv[at];
+        else if (csv[at + 1] === '"') cell += csv[at++];
+        else break;
+      }
+      at++;
+    }
+    while (at < csv.length && csv[at] !== separator && !/[\r\n]/.test(csv[at] ?? ""))
+      cell += csv[at++];
+    if (csv.startsWith("\r\n", at)) at++;
+    cells.push(cell);
+  }
+  return cells;
+}
