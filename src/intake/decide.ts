@@ -351,7 +351,8 @@ function recordReview<E extends EventName>(
   metadata: MetadataOf<E>,
 ): void {
   const { site, review } = happened;
-  const facts = reviewFacts({ ...site, ...review, sourcePlatform: site.slug });
+  const { reviewSiteId, slug: sourcePlatform } = site;
+  const facts = reviewFacts({ ...review, reviewSiteId, sourcePlatform });
   record(draft, happened, { event, about: { review: facts }, metadata });
 }
 

@@ -56,9 +56,8 @@ export async function processInbox(deps: InboxDeps, tries: TrySizes = new Map())
         if (result === "fewer") isSplit = true;
         if (result !== "none") isMore = true;
       } catch (error) {
-        const fields = { partner_id: partnerId, ...errorFields(error) };
-        if (isBusy(error)) deps.log.debug("inbox.partner_busy", fields);
-        else deps.log.warn("inbox.partner_failed", fields);
+        if (!isBusy(error))
+          deps.log.warn("inbox.partner_failed", { partner_id: partnerId, ...errorFields(error) });
       }
   }
   return isMore;
@@ -92,13 +91,11 @@ async function processOrSetAside(
     return count > 0 ? "some" : "none";
   } catch (error) {
     if (isBusy(error) || (isStoreFailure(error) && !isTooMuch(error))) throw error;
-    const fields = { partner_id: partnerId, limit, ...errorFields(error) };
     if (limit > 1) {
-      deps.log.debug("inbox.split", fields);
       tries.set(partnerId, Math.ceil(limit / TRY_DIVISOR));
       return "fewer";
     }
-    deps.log.warn("inbox.action_refused", fields);
+    deps.log.warn("inbox.action_refused", { partner_id: partnerId, ...errorFields(error) });
     if (first !== undefined)
       await setAside(deps, { partnerId, position: first, isTooMuch: isTooMuch(error) });
     return "some";

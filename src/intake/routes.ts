@@ -72,7 +72,7 @@ function providerRoutes(deps: IngestDeps & { readonly checks: Checks }) {
           description:
             "All events are accepted or none. A known `id` is a duplicate and changes nothing. With `X-Provider-Timestamp` (Unix seconds) the signature covers `<timestamp>.<body>`, and the timestamp must be within 5 minutes of our clock.",
           security: [{ provider: [] }],
-          // Removed by `completeOperation`, which leaves out the response 429.
+          // Removed by `describeOperation`, which leaves out the response 429.
           "x-uncounted": true,
         },
       },

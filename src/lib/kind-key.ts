@@ -41,7 +41,11 @@ export function keyOf<K extends KeyKind>(
   ...parts: PartsNamed<(typeof KEY_KINDS)[K]>
 ): Key<K> {
   let key: string = kind;
-  for (const [i, part] of parts.entries()) key += `:${i < parts.length - 1 ? escaped(part) : part}`;
+  let left = parts.length;
+  for (const part of parts) {
+    left -= 1;
+    key += `:${left > 0 ? escaped(part) : part}`;
+  }
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- only this function makes keys.
   return key as Key<K>;
 }

@@ -16,7 +16,7 @@ import {
   toInput,
   WOKEN,
 } from "../../outbox/queries.ts";
-import { NEW_REVIEW } from "./write.ts";
+import { NEW_REVIEW, toNewReview } from "./write.ts";
 
 const SIGNED_REQUEST = {
   slug: reviewSites.slug,
@@ -126,8 +126,9 @@ interface NewReviews {
  * - a connection was deleted or belongs to another store;
  * - a signature is no longer accepted.
  */
-export function insertReviews(run: Run, { actions, ...given }: NewReviews, now: Date) {
-  return run(insertion, { ...given, given: actions.map(toInput), now });
+export function insertReviews(run: Run, { actions, created, ...rest }: NewReviews, now: Date) {
+  const listed = { created: created.map(toNewReview), given: actions.map(toInput) };
+  return run(insertion, { ...rest, ...listed, now });
 }
 
 /** Returns whether an event was recorded. */

@@ -23,6 +23,38 @@ export const NEW_REVIEW = {
   removedAt: reviews.removedAt,
 };
 
+type NewReview = ValuesOf<typeof NEW_REVIEW>;
+
+/**
+ * Selects the columns of `NEW_REVIEW`: the whole state of a review would lengthen the parameter, which is JSON, by a
+ * half.
+ */
+export function toNewReview({
+  id,
+  storeReviewSiteId,
+  externalReviewId,
+  rate,
+  reviewer,
+  reviewerEmail,
+  content,
+  profanity,
+  reviewedAt,
+  removedAt,
+}: NewReview): NewReview {
+  return {
+    id,
+    storeReviewSiteId,
+    externalReviewId,
+    rate,
+    reviewer,
+    reviewerEmail,
+    content,
+    profanity,
+    reviewedAt,
+    removedAt,
+  };
+}
+
 const insertion = statement({
   name: "intake.insertNew",
   // Raw SQL, because the statement runs with every batch and inserts two tables from parameters, each in a fixed order.
@@ -54,8 +86,9 @@ const insertion = statement({
  * transaction with it, if another transaction has inserted one of them since the look-up.
  */
 export async function insertNew(tx: Tx, given: ValuesOf<typeof insertion.params>): Promise<void> {
-  const { claims, created } = given;
-  if (claims.length + created.length > 0) await tx.run(insertion, given);
+  const { claims, created, now } = given;
+  if (claims.length + created.length > 0)
+    await tx.run(insertion, { claims, created: created.map(toNewReview), now });
 }
 
 /** The columns of a review, except its text, that reports and actions change. */
