@@ -20,7 +20,7 @@ import type { Caller } from "../../http/principal.ts";
 
 const DAY_MS = 86_400_000;
 /** The most events that one recovery queues; another recovery of the same window queues further ones. */
-export const RECOVER_LIMIT = 10_000;
+const RECOVER_LIMIT = 10_000;
 /**
  * The number of events that one transaction queues. It is small, because all earlier rounds of each event are looked up
  * while the sequence is locked.

@@ -238,10 +238,21 @@ export async function saveRecovered(
 /** The most failed events that are kept in memory. If there are more, every settled event is looked up. */
 const MAX_FAILED = 100_000;
 
-/** Reads the events that had a failed round since an instant; undefined if there are more than `MAX_FAILED`. */
+/**
+ * Reads the events of which a round has failed or was skipped individually since an instant; undefined if there are more
+ * than `MAX_FAILED`. For such events the log shows only that they were queued.
+ */
 async function failedSince(db: DbOrTx, subscription: string, since: Date) {
   const { eventId } = deliveryAttempts;
   const range = { outcome: "failed", firstId: ulidFloor(since) } as const;
-  const rows = await attemptsWithin(db, { eventId }, subscription, range).limit(MAX_FAILED + 1);
+  const most = MAX_FAILED + 1;
+  const failed = await attemptsWithin(db, { eventId }, subscription, range).limit(most);
+  const isSkipped = and(gte(outbox.skippedAt, since), eq(outbox.isHeld, false));
+  const skipped = await db
+    .select({ eventId: outbox.eventId })
+    .from(outbox)
+    .where(and(eq(outbox.subscriptionId, subscription), isSkipped))
+    .limit(most);
+  const rows = [...failed, ...skipped];
   return rows.length > MAX_FAILED ? undefined : new Set(rows.map((row) => row.eventId));
 }

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { afterEach, expect, test } from "bun:test";
 
 import { verify } from "@octokit/webhooks-methods";
 import Ajv2020 from "ajv/dist/2020.js";
@@ -6,7 +6,6 @@ import addFormats from "ajv-formats";
 
 import type { RawDb } from "../../../db/client.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
-import { startApi } from "../../support/api.ts";
 import { createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
 import { startWebhooks } from "../../support/webhooks.ts";
@@ -177,18 +176,6 @@ test("enabling a batch subscription dispatches an overdue batch at once", async 
   await until("the batch", () => receiver.received.length === 2);
 });
 
-test("a second API process shows the events that the first one has queued", async () => {
-  const { id } = await start();
-  const { db } = world.database;
-  const other = await startApi({ db, clock: world.clock, config: world.api.deps.config });
-  const token = world.tokens.admin;
-  const { body } = await other.call("POST", `/partner/webhooks/${id}/test`, { token });
-  await until("the test", async () => {
-    const { state } = await show(id, String(body["event_id"]));
-    return state === "delivered";
-  });
-});
-
 test("the dispatcher notices a delete at once, and sends nothing more", async () => {
   let deleted = "";
   let isRead = false;
@@ -227,34 +214,36 @@ test("the dispatcher notices a delete at once, and sends nothing more", async ()
   expect(skipped).toEqual({ count: 2 });
 });
 
-describe.each(["subscription", "partner", "account"] as const)(
-  "a POST that is under way while its entry is skipped by an activation of the %s",
-  (what) => {
-    test.each([
-      { attempt: 1, status: 200, state: "delivered" },
-      { attempt: 2, status: 200, state: "delivered" },
-      { attempt: 1, status: 500, state: "skipped" },
-      { attempt: 2, status: 410, state: "skipped" },
-    ])("and is answered $status to attempt $attempt is shown as $state", async (one) => {
-      const { id } = await start();
-      const answer = Promise.withResolvers<number>();
-      receiver.answer = (_, count) => (count === one.attempt - 1 ? answer.promise : 500);
-      const [eventId = "", next = ""] = await world.emit(2);
-      await until("the POST", () => receiver.received.length === one.attempt);
-      await stopAndSkip(what, id);
-      answer.resolve(one.status);
-      const attempts = async () => (await show(id, eventId))["attempts"] as unknown[];
-      await until("its record", async () => (await attempts()).length === one.attempt);
-      expect(await show(id, eventId)).toMatchObject({
-        state: one.state,
-        settled_at: expect.any(String),
-      });
-      expect(await show(id, next)).toMatchObject({ state: "skipped" });
-      const { body } = await world.ask("GET", `/${id}/messages?state=delivered`);
-      const delivered = (body["data"] as { event_id: string }[]).map((row) => row.event_id);
-      expect(delivered).toEqual(one.state === "delivered" ? [eventId] : []);
-      expect((await world.ask("GET", `/${id}/health`)).body).toMatchObject({ pending: 0, held: 0 });
-    });
+test.each([
+  { what: "subscription", attempt: 1, status: 200, state: "delivered" },
+  { what: "partner", attempt: 2, status: 410, state: "skipped" },
+  { what: "account", attempt: 1, status: 500, state: "skipped" },
+] as const)(
+  "a POST under way while an activation of the $what skips its entry, answered $status to attempt $attempt, is shown as $state",
+  async ({ what, attempt, status, state }) => {
+    const { id } = await start();
+    const since = world.clock.now().toISOString();
+    const answer = Promise.withResolvers<number>();
+    receiver.answer = (_, count) => (count === attempt - 1 ? answer.promise : 500);
+    const [eventId = "", next = ""] = await world.emit(2);
+    await until("the POST", () => receiver.received.length === attempt);
+    await stopAndSkip(what, id);
+    answer.resolve(status);
+    const attempts = async () => (await show(id, eventId))["attempts"] as unknown[];
+    await until("its record", async () => (await attempts()).length === attempt);
+    expect(await show(id, eventId)).toMatchObject({ state, settled_at: expect.any(String) });
+    expect(await show(id, next)).toMatchObject({ state: "skipped", attempts: [] });
+    const inState = async (asked: string) => {
+      const { body } = await world.ask("GET", `/${id}/messages?state=${asked}`);
+      return (body["data"] as { event_id: string }[]).map((row) => row.event_id);
+    };
+    const isDelivered = state === "delivered";
+    expect(await inState("delivered")).toEqual(isDelivered ? [eventId] : []);
+    expect(await inState("skipped")).toEqual(isDelivered ? [next] : [next, eventId]);
+    expect((await world.ask("GET", `/${id}/health`)).body).toMatchObject({ pending: 0, held: 0 });
+    world.clock.advance(1);
+    const { body } = await post(`/${id}/recover`, { since, dry_run: true });
+    expect(body).toEqual({ queued: isDelivered ? 1 : 2 });
   },
 );
 
