@@ -156,7 +156,7 @@ export type Checks = ReturnType<typeof checks>;
  * Returns the security requirements of a route for its OpenAPI description: a bearer token of any kind, or a token of
  * an OAuth client, with the required scope. Adds `x-token` if the route does not accept every kind of token, and
  * `x-step-up` if it requires a fresh session. Elysia does not keep the options of a macro, so `x-may-be-empty` tells
- * `completeOperation` that the body is optional.
+ * `describeOperation` that the body is optional.
  */
 function describedOf({ scope, takes, stepUp, mayBeEmpty }: RouteAccess) {
   const scopes = scope === undefined ? [] : [scope];

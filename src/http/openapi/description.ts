@@ -1,11 +1,10 @@
-import { toOpenAPISchema } from "@elysiajs/openapi";
 import type { AnyElysia } from "elysia";
 
 import { toYaml } from "../../lib/bun.ts";
 import { servedFiles } from "../files.ts";
 import { SCOPES } from "../principal.ts";
 import { completeExamples } from "./examples.ts";
-import { completeOperation, errorResponse, type RouteHooks } from "./operation.ts";
+import { describeOperation, errorResponse } from "./operation.ts";
 import { PROBLEM, SECOND_FACTOR_PROBLEM, VALIDATION_PROBLEM } from "./problems.ts";
 import { type Components, type Json, type JsonObject, objectIn } from "./schemas.ts";
 
@@ -76,7 +75,7 @@ export function apiDescription(describe: () => JsonObject) {
 }
 
 /**
- * Builds the OpenAPI document with @elysiajs/openapi and adds the parts that the plugin does not create: errors of the
+ * Builds the OpenAPI document from the declarations of the routes: their schemas and details, the errors of their
  * checks, headers of responses, examples, operation ids, and references to schemas with a title. Each such schema then
  * occurs only once.
  */
@@ -97,20 +96,20 @@ function describeApi(
     parameters: {},
     requestBodies: {},
   };
-  const hooks = hooksByOperation(app);
   const names = new Set<string>();
-  const effects = new Set([...getHasEffect].map(described));
-  const made = toOpenAPISchema(app, { methods: ["all", "head", "options"], staticFile: false });
   const paths: Record<string, JsonObject> = {};
-  for (const [path, item] of Object.entries(made.paths))
-    for (const [method, operation] of Object.entries(item ?? {})) {
-      const hasEffect = method !== "get" || effects.has(path);
-      const route = { path, method, hasEffect, hooks: hooks.get(`${method} ${path}`) ?? {}, names };
-      const completed = completeOperation(asJson(operation), route, components);
-      (paths[path] ??= {})[method] = withoutDefaultSecurity(completed);
-    }
+  for (const { path: route, method: verb, hooks } of app.routes) {
+    const method = verb.toLowerCase();
+    if (hooks.detail?.hide === true || UNDESCRIBED_METHODS.has(method)) continue;
+    const path = describedPath(route);
+    const hasEffect = method !== "get" || getHasEffect.has(route);
+    const operation = describeOperation({ path, method, hasEffect, hooks, names }, components);
+    (paths[path] ??= {})[method] = withoutDefaultSecurity(operation);
+  }
   const webhooks = describeWebhooks(components);
-  completeExamples(components);
+  const { responses, requestBodies } = components;
+  const bodies = { paths, webhooks, responses, requestBodies };
+  completeExamples(components, namesOfSchemas(bodies));
   const used = new Set(Object.values(paths).flatMap((item) => Object.values(item).flatMap(tagsOf)));
   return inlineSingleUses({
     openapi: "3.1.0",
@@ -134,18 +133,11 @@ function describeApi(
   });
 }
 
-/** Indexes the declarations of routes by method and path, for example `get /path/{id}`. */
-function hooksByOperation(app: AnyElysia): Map<string, RouteHooks> {
-  return new Map(
-    app.routes.map(({ method, path, hooks }) => [
-      `${method.toLowerCase()} ${described(path)}`,
-      hooks,
-    ]),
-  );
-}
+/** Methods of routes that answer for other routes. */
+const UNDESCRIBED_METHODS = new Set(["all", "head", "options"]);
 
 /** Converts the path of a route to the form of OpenAPI: `/path/:id` becomes `/path/{id}`. */
-const described = (path: string) => path.replaceAll(/:(\w+)/g, "{$1}");
+const describedPath = (path: string) => path.replaceAll(/:(\w+)/g, "{$1}");
 
 /** The default security requirement of the OpenAPI document, which applies to most operations. */
 const DEFAULT_SECURITY = [{ bearer: ["*"] }, { oauth: ["*"] }];
@@ -156,9 +148,10 @@ function withoutDefaultSecurity({ security = [], ...operation }: JsonObject): Js
   return isDefault ? operation : { ...operation, security };
 }
 
-/** Converts a schema to plain JSON. This removes the symbols and functions that TypeBox adds to schemas. */
-function asJson(value: unknown): JsonObject {
-  return JSON.parse(JSON.stringify(value));
+/** Returns the names of the schemas that a part of the document references. */
+function namesOfSchemas(part: JsonObject): Set<string> {
+  const references = JSON.stringify(part).matchAll(/"#\/components\/schemas\/(\w+)"/g);
+  return new Set([...references].map(([, name = ""]) => name));
 }
 
 function tagsOf(operation: Json | undefined): string[] {
@@ -251,9 +244,10 @@ const INTRODUCTION = `Every error has the shape of \`Problem\`; programs read \`
 Instants are ISO 8601 with offset and milliseconds. A list returns \`data\` and \`next_cursor\`; send \`next_cursor\` as \`cursor\` to get the next page. Without \`cursor\` you get the first page.
 The rate limit is 600 requests a minute per user or, without a token, 1,200 per address (300 where passwords and codes are checked); tokens of services are exempt. Every counted response has \`RateLimit-*\` headers with the remaining requests.
 Every response has an \`X-Request-Id\`. It equals the \`X-Request-Id\` of the request if that has up to 128 letters, digits, \`.\`, \`_\` and \`-\`.
-An operation without a body still rejects a body that is too long (413), of another type (415) or not JSON (400).
-Any operation may return 500 \`internal_error\`: the server failed, and a retry may succeed.
+Every operation rejects a body that is too long (413) or of another type (415); one without a body still rejects what is not JSON (400).
+Any operation may return 500 \`internal_error\` (the server failed) or 503 \`unavailable\` (a store cannot be reached; see \`Retry-After\`). A retry may succeed.
 A path or a header longer than about 16,000 bytes, or more than 150 headers, gets 431 without a body. An HTTP version other than 1.0 and 1.1 gets 505. The connection then closes.
+A method that a path does not support gets 405 \`method_not_allowed\`, with \`Allow\`.
 A token needs the scopes that an operation lists; \`*\` covers all.`;
 
 const header = (description: string, type = "string"): JsonObject => ({

@@ -139,12 +139,13 @@ export function exampleInPath(path: string, name: string): string {
 type Schemas = Components["schemas"];
 
 /**
- * Gives every component schema one example. It is the schema's own `examples`, or is composed of the examples of its
- * fields. If the declared example of an object lacks a required field, all other fields are added to it.
+ * Gives the schemas of bodies one example each: the schema's own `examples`, or one that is composed of the examples of
+ * its fields. If the declared example of an object lacks a required field, all other fields are added to it. Other
+ * schemas, and those that extend another one, get none, because it would repeat the examples of their parts.
  */
-export function completeExamples({ schemas }: Components): void {
+export function completeExamples({ schemas }: Components, bodies: ReadonlySet<string>): void {
   for (const [title, schema] of Object.entries(schemas))
-    if (isSchema(schema))
+    if (isSchema(schema) && ("examples" in schema || (bodies.has(title) && !("allOf" in schema))))
       Object.assign(schema, { examples: [exampleOf(schema, { name: title, schemas })] });
 }
 

@@ -14,11 +14,14 @@ import {
 } from "./schemas.ts";
 
 /** The part of Elysia's route declaration that the OpenAPI description uses. */
-export interface RouteHooks {
+interface RouteHooks {
   readonly body?: TSchema;
   readonly query?: TSchema;
   readonly response?: Readonly<Record<string, TSchema>>;
-  readonly detail?: { readonly operationId?: string; readonly summary?: string };
+  readonly detail?: Readonly<Record<string, unknown>> & {
+    readonly operationId?: string;
+    readonly summary?: string;
+  };
 }
 
 export interface DescribedRoute {
@@ -32,25 +35,21 @@ export interface DescribedRoute {
   readonly names: Set<string>;
 }
 
-/** Completes the OpenAPI operation that @elysiajs/openapi has built from a route. */
-export function completeOperation(
-  made: JsonObject,
-  route: DescribedRoute,
-  components: Components,
-): JsonObject {
-  const { responses, requestBody, parameters, ...described } = made;
+/** Describes the operation of a route by its schemas, its `detail` and the rules of its checks. */
+export function describeOperation(route: DescribedRoute, components: Components): JsonObject {
+  const { responses, requestBody, parameters, ...described } = asJson(route.hooks.detail ?? {});
   const { "x-may-be-empty": mayBeEmpty, "x-uncounted": isUncounted, ...operation } = described;
   const { hooks } = route;
   const summary = hooks.detail?.summary ?? "";
   const completed = { ...operation, operationId: nameOf(summary, route) };
   // A route outside of the base path describes its responses itself, because it answers with forms and pages, which
-  // have no schema.
+  // have no schema. It also gets 405, because linters require the response to an error.
   if (hooks.response === undefined)
     return {
       ...completed,
       ...(Array.isArray(parameters) && { parameters: parameters.map(completeParameter) }),
       ...(requestBody !== undefined && { requestBody: withComponents(requestBody, components) }),
-      responses: { ...COMMON_RESPONSES, ...writtenOut(responses ?? null, components) },
+      responses: { ...METHOD_NOT_ALLOWED, ...writtenOut(responses ?? null, components) },
     };
   const isBearer = JSON.stringify(operation["security"] ?? "").includes("bearer");
   const checked = {
@@ -73,9 +72,13 @@ export function completeOperation(
       ...(!hasBody(hooks.response) && { default: { $ref: "#/components/responses/500" } }),
       ...successResponsesOf(hooks.response, components),
       ...errorResponsesOf(checked, declaredProblems(hooks), components),
-      ...COMMON_RESPONSES,
     },
   };
+}
+
+/** Converts the detail of a route to plain JSON, without the symbols that TypeBox adds to schemas. */
+function asJson(value: unknown): JsonObject {
+  return JSON.parse(JSON.stringify(value));
 }
 
 /**
@@ -256,9 +259,6 @@ interface CheckedRoute {
   readonly asksForProof: boolean;
 }
 
-/** Responses that every operation has: status 405, for a method that the path does not support. */
-const COMMON_RESPONSES: JsonObject = { "405": { $ref: "#/components/responses/405" } };
-
 /**
  * Describes every error response of a route, both of its checks and of its own declaration. Each response becomes a
  * component.
@@ -294,12 +294,11 @@ function codesOfChecks(route: CheckedRoute): ProblemCode[] {
   const codes: (readonly [boolean, readonly ProblemCode[]])[] = [
     [isBearer, ["unauthenticated", "forbidden", "insufficient_scope"]],
     [asksForProof, ["step_up_required"]],
-    [takesBody, ["payload_too_large", "unsupported_media_type", "invalid_json"]],
+    [takesBody, ["invalid_json"]],
     [isBearer && path.includes("{"), ["not_found"]],
     [takesBody || isKeyed || hooks.query !== undefined, ["validation_failed"]],
     [isCounted, ["rate_limited"]],
-    [true, ["unavailable"]],
-    [hasEffect, ["outcome_unknown"]],
+    [hasEffect, ["unavailable", "outcome_unknown"]],
   ];
   return codes.flatMap(([applies, some]) => (applies ? some : []));
 }
@@ -310,6 +309,8 @@ function errorNameOf(codes: readonly ProblemCode[]): string {
     .map((code) => code.replaceAll(/(?:^|_)(\w)/g, (_, letter) => letter.toUpperCase()))
     .join("Or");
 }
+
+const METHOD_NOT_ALLOWED: JsonObject = { "405": { $ref: "#/components/responses/405" } };
 
 const HEADERS: Readonly<Record<number, Readonly<Record<string, string>>>> = {
   401: { "WWW-Authenticate": "WwwAuthenticate" },

@@ -19,8 +19,8 @@ import { fixture } from "../../support/fixture.ts";
 const world = fixture(startWebhooks);
 
 describe("the document", () => {
-  test("stays below 450 kB", () => {
-    expect(Buffer.byteLength(text)).toBeLessThanOrEqual(450_000);
+  test("stays below 400 kB", () => {
+    expect(Buffer.byteLength(text)).toBeLessThanOrEqual(400_000);
   });
 
   test("keeps no component, except schemas, that is referenced only once", () => {
@@ -194,18 +194,11 @@ describe("the document", () => {
         if (status === "204") continue;
         for (const one of Object.values(content ?? {})) {
           const values = examplesOf(one);
+          if (isExtension(one.schema)) continue;
           expect([path, method, status, values.length > 0]).toEqual([path, method, status, true]);
           for (const value of values) expectFit(one.schema, value, `${method} ${path} ${status}`);
         }
       }
-  });
-
-  test("gives every component schema one example, which matches it", () => {
-    for (const [name, { examples }] of Object.entries(document.components.schemas)) {
-      const values = Array.isArray(examples) ? examples : [];
-      expect([name, values.length]).toEqual([name, 1]);
-      expectFit({ $ref: `#/components/schemas/${name}` }, values[0], name);
-    }
   });
 
   test("has examples of fields, parameters and bodies that match their schemas", () => {
@@ -225,11 +218,8 @@ describe("the document", () => {
   });
 
   test("has values in its examples that say something", () => {
-    for (const [name, { examples }] of Object.entries(document.components.schemas))
-      expect([name, JSON.stringify(examples)]).toEqual([
-        name,
-        expect.not.stringMatching(/[:[]"(?:string|text|foo|bar|x+)"|lorem/i),
-      ]);
+    const all = Object.values(document.components.schemas).flatMap((one) => one.examples ?? []);
+    expect(JSON.stringify(all)).not.toMatch(/[:[]"(?:string|text|foo|bar|x+)"|lorem/i);
   });
 
   test("gives every parameter in a path or a query an example", () => {
@@ -246,9 +236,8 @@ describe("the document", () => {
       const label = `${method} ${path}`;
       const has = (status: string) =>
         expect([label, statuses]).toEqual([label, expect.arrayContaining([status])]);
-      has("405");
       if (hasToken(operation)) ["401", "403"].forEach(has);
-      if (operation.requestBody !== undefined) ["400", "413", "415", "422"].forEach(has);
+      if (operation.requestBody !== undefined) ["400", "422"].forEach(has);
       if (hasToken(operation) && path.includes("{")) has("404");
       if (!path.includes("/providers/")) has("429");
     }
@@ -667,6 +656,9 @@ function found<T extends { readonly $ref?: unknown }>(
   const name = typeof one.$ref === "string" ? (one.$ref.split("/").at(-1) ?? "") : "";
   return (document.components[kind][name] ?? one) as T;
 }
+
+/** Returns whether a schema extends another one, which has the example. */
+const isExtension = (schema: Schema): boolean => "allOf" in found("schemas", schema);
 
 /** Lists the examples of a schema's component, or those beside it. */
 function examplesOf({ schema, example }: Content[string]): unknown[] {

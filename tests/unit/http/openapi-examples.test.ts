@@ -62,13 +62,18 @@ describe("the example of a schema", () => {
   });
 });
 
-test("a component that refers to another one has the example of that one", () => {
+test("a body has an example, made of those of the schemas that it refers to", () => {
   const schemas: Record<string, Json> = {
-    Page: { type: "array", items: { $ref: "#/components/schemas/Store" } },
+    Stores: { type: "array", items: { $ref: "#/components/schemas/Store" } },
+    Shop: { allOf: [{ $ref: "#/components/schemas/Store" }, store] },
     Store: { ...store, examples: [{ store_id: 4, label: "A" }] },
+    Part: store,
   };
-  completeExamples({ schemas, responses: {}, parameters: {}, requestBodies: {} });
-  expect(schemas["Page"]).toHaveProperty("examples", [[{ store_id: 4, label: "A" }]]);
+  const components = { schemas, responses: {}, parameters: {}, requestBodies: {} };
+  completeExamples(components, new Set(["Stores", "Shop"]));
+  expect(schemas["Stores"]).toHaveProperty("examples", [[{ store_id: 4, label: "A" }]]);
+  expect(schemas["Shop"]).not.toHaveProperty("examples");
+  expect(schemas["Part"]).not.toHaveProperty("examples");
 });
 
 test.each([

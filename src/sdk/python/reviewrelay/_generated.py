@@ -544,40 +544,6 @@ class SubscriptionPage(Page):
     """Rows of the page."""
 
 
-BatchInterval: TypeAlias = "Literal[1, 2, 4, 6, 8, 12, 24]"
-
-
-EventFilter: TypeAlias = "list[Literal['review_received', 'review_updated', 'review_removed', 'profanity_detected', 'review_flagged', 'flag_status_changed', 'review_assigned', 'note_added', 'response_submitted', 'response_updated', 'response_deleted', 'homeowner_notified_of_response', 'response_post_succeeded', 'response_post_failed', 'review_pull_connected', 'review_pull_disconnected', 'response_post_connected', 'response_post_disconnected']] | None"
-
-
-Ordering: TypeAlias = "Literal['subscription', 'review']"
-
-
-class SubscriptionInput(TypedDict):
-    label: str
-    """Name chosen by the partner."""
-    webhook_url: str
-    """URL that receives the deliveries."""
-    delivery_kind: DeliveryKind
-    batch_interval_hours: NotRequired[BatchInterval | None]
-    """Hours between batches; for batch only."""
-    events: NotRequired[EventFilter]
-    payload_mode: NotRequired[Literal["full", "minimal"]]
-    """Full or minimal bodies; always `full` on batch."""
-    suppress_native_notifications: NotRequired[bool]
-    """Omits the platform's own mails about review actions; false on batch."""
-    ordering: NotRequired[Ordering]
-    standard_webhooks: NotRequired[bool]
-    """Adds `webhook-id`, `webhook-timestamp` and `webhook-signature` of Standard Webhooks."""
-
-
-class SubscriptionWithSecret(Subscription):
-    secret: str
-    """The key of the signatures. Use the text itself as the key; do not decode its digits."""
-    standard_webhooks_secret: str | None
-    """The same key in the form of Standard Webhooks: `whsec_` and base64. Null without `standard_webhooks`."""
-
-
 class EventCatalogEvents(TypedDict):
     value: str
     """Event value."""
@@ -602,24 +568,6 @@ class EventCatalog(TypedDict):
     """The events."""
     batch_interval_hours: list[int]
     """Hours between batches."""
-
-
-class SubscriptionUpdate(TypedDict):
-    label: NotRequired[str]
-    """Name chosen by the partner."""
-    webhook_url: NotRequired[str]
-    """URL that receives the deliveries."""
-    delivery_kind: NotRequired[DeliveryKind]
-    batch_interval_hours: NotRequired[BatchInterval | None]
-    """Hours between batches; for batch only."""
-    events: NotRequired[EventFilter]
-    payload_mode: NotRequired[Literal["full", "minimal"]]
-    """Full or minimal bodies; always `full` on batch."""
-    suppress_native_notifications: NotRequired[bool]
-    """Omits the platform's own mails about review actions; false on batch."""
-    ordering: NotRequired[Ordering]
-    standard_webhooks: NotRequired[bool]
-    """Adds `webhook-id`, `webhook-timestamp` and `webhook-signature` of Standard Webhooks."""
 
 
 EventValue: TypeAlias = "Literal['review_received', 'review_updated', 'review_removed', 'profanity_detected', 'review_flagged', 'flag_status_changed', 'review_assigned', 'note_added', 'response_submitted', 'response_updated', 'response_deleted', 'homeowner_notified_of_response', 'response_post_succeeded', 'response_post_failed', 'review_pull_connected', 'review_pull_disconnected', 'response_post_connected', 'response_post_disconnected', 'webhook.test']"
@@ -932,6 +880,58 @@ class Stats(TypedDict):
     """Length of a step in seconds."""
     points: list[StatsPoints]
     """One point per step."""
+
+
+BatchInterval: TypeAlias = "Literal[1, 2, 4, 6, 8, 12, 24]"
+
+
+EventFilter: TypeAlias = "list[Literal['review_received', 'review_updated', 'review_removed', 'profanity_detected', 'review_flagged', 'flag_status_changed', 'review_assigned', 'note_added', 'response_submitted', 'response_updated', 'response_deleted', 'homeowner_notified_of_response', 'response_post_succeeded', 'response_post_failed', 'review_pull_connected', 'review_pull_disconnected', 'response_post_connected', 'response_post_disconnected']] | None"
+
+
+Ordering: TypeAlias = "Literal['subscription', 'review']"
+
+
+class SubscriptionInput(TypedDict):
+    label: str
+    """Name chosen by the partner."""
+    webhook_url: str
+    """URL that receives the deliveries."""
+    delivery_kind: DeliveryKind
+    batch_interval_hours: NotRequired[BatchInterval | None]
+    """Hours between batches; for batch only."""
+    events: NotRequired[EventFilter]
+    payload_mode: NotRequired[Literal["full", "minimal"]]
+    """Full or minimal bodies; always `full` on batch."""
+    suppress_native_notifications: NotRequired[bool]
+    """Omits the platform's own mails about review actions; false on batch."""
+    ordering: NotRequired[Ordering]
+    standard_webhooks: NotRequired[bool]
+    """Adds `webhook-id`, `webhook-timestamp` and `webhook-signature` of Standard Webhooks."""
+
+
+class SubscriptionWithSecret(Subscription):
+    secret: str
+    """The key of the signatures. Use the text itself as the key; do not decode its digits."""
+    standard_webhooks_secret: str | None
+    """The same key in the form of Standard Webhooks: `whsec_` and base64. Null without `standard_webhooks`."""
+
+
+class SubscriptionUpdate(TypedDict):
+    label: NotRequired[str]
+    """Name chosen by the partner."""
+    webhook_url: NotRequired[str]
+    """URL that receives the deliveries."""
+    delivery_kind: NotRequired[DeliveryKind]
+    batch_interval_hours: NotRequired[BatchInterval | None]
+    """Hours between batches; for batch only."""
+    events: NotRequired[EventFilter]
+    payload_mode: NotRequired[Literal["full", "minimal"]]
+    """Full or minimal bodies; always `full` on batch."""
+    suppress_native_notifications: NotRequired[bool]
+    """Omits the platform's own mails about review actions; false on batch."""
+    ordering: NotRequired[Ordering]
+    standard_webhooks: NotRequired[bool]
+    """Adds `webhook-id`, `webhook-timestamp` and `webhook-signature` of Standard Webhooks."""
 
 
 class SecretRotation(TypedDict):

@@ -522,40 +522,6 @@ export type SubscriptionPage = Page & {
   data: Subscription[];
 };
 
-/** Hours between batch dispatches. */
-export type BatchInterval = 1 | 2 | 4 | 6 | 8 | 12 | 24;
-
-/** The events to deliver; null for all. Has no effect on batch. */
-export type EventFilter = ("review_received" | "review_updated" | "review_removed" | "profanity_detected" | "review_flagged" | "flag_status_changed" | "review_assigned" | "note_added" | "response_submitted" | "response_updated" | "response_deleted" | "homeowner_notified_of_response" | "response_post_succeeded" | "response_post_failed" | "review_pull_connected" | "review_pull_disconnected" | "response_post_connected" | "response_post_disconnected")[] | null;
-
-/** Whether a retry blocks all later events, or only those of the same review. */
-export type Ordering = "subscription" | "review";
-
-export type SubscriptionInput = {
-  /** Name chosen by the partner. */
-  label: string;
-  /** URL that receives the deliveries. */
-  webhook_url: string;
-  delivery_kind: DeliveryKind;
-  /** Hours between batches; for batch only. */
-  batch_interval_hours?: BatchInterval | null;
-  events?: EventFilter;
-  /** Full or minimal bodies; always `full` on batch. */
-  payload_mode?: "full" | "minimal";
-  /** Omits the platform's own mails about review actions; false on batch. */
-  suppress_native_notifications?: boolean;
-  ordering?: Ordering;
-  /** Adds `webhook-id`, `webhook-timestamp` and `webhook-signature` of Standard Webhooks. */
-  standard_webhooks?: boolean;
-};
-
-export type SubscriptionWithSecret = Subscription & {
-  /** The key of the signatures. Use the text itself as the key; do not decode its digits. */
-  secret: string;
-  /** The same key in the form of Standard Webhooks: `whsec_` and base64. Null without `standard_webhooks`. */
-  standard_webhooks_secret: string | null;
-};
-
 export type EventCatalog = {
   /** The events. */
   events: {
@@ -578,24 +544,6 @@ export type EventCatalog = {
   }[];
   /** Hours between batches. */
   batch_interval_hours: number[];
-};
-
-export type SubscriptionUpdate = {
-  /** Name chosen by the partner. */
-  label?: string;
-  /** URL that receives the deliveries. */
-  webhook_url?: string;
-  delivery_kind?: DeliveryKind;
-  /** Hours between batches; for batch only. */
-  batch_interval_hours?: BatchInterval | null;
-  events?: EventFilter;
-  /** Full or minimal bodies; always `full` on batch. */
-  payload_mode?: "full" | "minimal";
-  /** Omits the platform's own mails about review actions; false on batch. */
-  suppress_native_notifications?: boolean;
-  ordering?: Ordering;
-  /** Adds `webhook-id`, `webhook-timestamp` and `webhook-signature` of Standard Webhooks. */
-  standard_webhooks?: boolean;
 };
 
 /** Event value. */
@@ -892,6 +840,58 @@ export type Stats = {
     /** Attempts by event, with `by=event`; many are sampled. */
     events?: Record<string, unknown>;
   }[];
+};
+
+/** Hours between batch dispatches. */
+export type BatchInterval = 1 | 2 | 4 | 6 | 8 | 12 | 24;
+
+/** The events to deliver; null for all. Has no effect on batch. */
+export type EventFilter = ("review_received" | "review_updated" | "review_removed" | "profanity_detected" | "review_flagged" | "flag_status_changed" | "review_assigned" | "note_added" | "response_submitted" | "response_updated" | "response_deleted" | "homeowner_notified_of_response" | "response_post_succeeded" | "response_post_failed" | "review_pull_connected" | "review_pull_disconnected" | "response_post_connected" | "response_post_disconnected")[] | null;
+
+/** Whether a retry blocks all later events, or only those of the same review. */
+export type Ordering = "subscription" | "review";
+
+export type SubscriptionInput = {
+  /** Name chosen by the partner. */
+  label: string;
+  /** URL that receives the deliveries. */
+  webhook_url: string;
+  delivery_kind: DeliveryKind;
+  /** Hours between batches; for batch only. */
+  batch_interval_hours?: BatchInterval | null;
+  events?: EventFilter;
+  /** Full or minimal bodies; always `full` on batch. */
+  payload_mode?: "full" | "minimal";
+  /** Omits the platform's own mails about review actions; false on batch. */
+  suppress_native_notifications?: boolean;
+  ordering?: Ordering;
+  /** Adds `webhook-id`, `webhook-timestamp` and `webhook-signature` of Standard Webhooks. */
+  standard_webhooks?: boolean;
+};
+
+export type SubscriptionWithSecret = Subscription & {
+  /** The key of the signatures. Use the text itself as the key; do not decode its digits. */
+  secret: string;
+  /** The same key in the form of Standard Webhooks: `whsec_` and base64. Null without `standard_webhooks`. */
+  standard_webhooks_secret: string | null;
+};
+
+export type SubscriptionUpdate = {
+  /** Name chosen by the partner. */
+  label?: string;
+  /** URL that receives the deliveries. */
+  webhook_url?: string;
+  delivery_kind?: DeliveryKind;
+  /** Hours between batches; for batch only. */
+  batch_interval_hours?: BatchInterval | null;
+  events?: EventFilter;
+  /** Full or minimal bodies; always `full` on batch. */
+  payload_mode?: "full" | "minimal";
+  /** Omits the platform's own mails about review actions; false on batch. */
+  suppress_native_notifications?: boolean;
+  ordering?: Ordering;
+  /** Adds `webhook-id`, `webhook-timestamp` and `webhook-signature` of Standard Webhooks. */
+  standard_webhooks?: boolean;
 };
 
 export type SecretRotation = {
