@@ -75,7 +75,7 @@ interface ConnectOptions {
    * previous one.
    */
   readonly isPipelined?: boolean;
-  /** Collects the metrics and slow statements of all pools of the process. */
+  /** Counts the waits and reports the slow statements of all pools of the process. */
   readonly watches?: PoolWatches;
   /** Called with the rows of each declared statement before the caller receives them. */
   readonly onRows?: OnRows;
@@ -166,8 +166,8 @@ function tlsOf(url: string) {
 }
 
 export function connect(url: string, options: ConnectOptions): RawDb {
-  const { onRows, onStatement, idleS, watches = new PoolWatches(0, () => {}) } = options;
-  const watch = watches.open(options.name, options.max);
+  const { onRows, onStatement, idleS, watches = new PoolWatches(() => {}) } = options;
+  const watch = watches.open(options.name);
   const watching = { onRows, watch, commits: false };
   const driver = limitsOf(url, options);
   const client = postgres(url.replaceAll(AUTHORITIES_PARAMETER, ""), {

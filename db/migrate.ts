@@ -31,8 +31,6 @@ export async function migrate(url: string, serviceUrl = url): Promise<number> {
     const applied = await underLock(db, url, async (tx) => {
       const ground = await serverFault(tx);
       if (ground !== undefined) throw new SchemaError(ground);
-      if ((await readState(tx)).kind === "old")
-        await tx.sql.unsafe(await Bun.file(UPGRADE_SCRIPT).text());
       const state = await readState(tx);
       const missing = state.kind === "behind" ? state.missing : [];
       if (missing.length > 0) await applyMigrations(tx, missing);
@@ -240,12 +238,6 @@ async function schemaOfList(sql: Raw["sql"]): Promise<string> {
 }
 
 const FOLDER = { migrationsFolder: join(ROOT, "db/migrations") };
-/** The script that upgrades a database of a version before the baseline to the baseline. */
-const UPGRADE_SCRIPT = join(ROOT, "db/upgrades/baseline.sql");
-/**
- * Databases that this script can upgrade: the time of their first migration, and the earliest time of their last one.
- */
-const OLD_DATABASES = { first: 1_796_040_000_000, last: 1_796_140_000_000 };
 
 /** A migration of this version. Its time identifies it, also in the list of migrations of a database. */
 interface Migration {
@@ -256,7 +248,7 @@ interface Migration {
 /** A migration that was applied to a database. */
 interface AppliedMigration {
   readonly at: number;
-  /** The SHA-256 of the file, or "baseline". */
+  /** The SHA-256 of the file. */
   readonly hash: string;
 }
 
@@ -280,7 +272,6 @@ export const schemaVersion = () => ownMigrations().at(-1)?.name ?? "none";
  * - `behind`: it lacks migrations of this version.
  * - `ahead`: it has further migrations of a later or patched version, and this version can work with them.
  * - `diverged`: it lacks some migrations and has others that this version does not know.
- * - `old`: it has the migrations from before the baseline. `migrate` upgrades it, and no process works until then.
  * - `foreign`: it has no migration in common with this version.
  * - `hidden`: the user may not read the list of migrations.
  */
@@ -293,7 +284,7 @@ export type SchemaState =
       readonly missing: readonly Migration[];
       readonly unknown: readonly AppliedMigration[];
     }
-  | { readonly kind: "old" | "foreign" | "hidden" };
+  | { readonly kind: "foreign" | "hidden" };
 
 export async function schemaState(db: Raw): Promise<SchemaState> {
   try {
@@ -325,7 +316,6 @@ export function compareSchemas(
 ): SchemaState {
   const has = new Set(applied.map(({ at }) => at));
   const known = new Set(own.map(({ at }) => at));
-  if (applied[0]?.at === OLD_DATABASES.first && has.has(OLD_DATABASES.last)) return { kind: "old" };
   const missing = own.filter(({ at }) => !has.has(at));
   const unknown = applied.filter(({ at }) => !known.has(at));
   if (missing.length === 0)
@@ -348,11 +338,6 @@ export function schemaFault(state: SchemaState): string | undefined {
       return undefined;
     case "behind":
       return `The database lacks ${countOf(state.missing)} of this version: run \`${commandLine("migrate")}\` first. Processes of the previous version can keep running meanwhile.`;
-    case "old":
-      return (
-        "This database has the schema of a version before the baseline: stop all processes, take a backup, and run " +
-        `\`${commandLine("migrate")}\` (docs/operations/upgrades.md).`
-      );
     case "diverged":
       return (
         `The database has ${countOf(state.unknown)} that this version does not know (${describe(state.unknown)}), and lacks ` +

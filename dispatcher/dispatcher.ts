@@ -268,14 +268,13 @@ export class Dispatcher {
     const { id } = this.#holdings;
     const now = clock.now();
     try {
-      const { fenced, jobs } = await store.dispatchBatch({
+      const { fenced } = await store.dispatchBatch({
         id: this.#deps.newUlid(now.getTime()),
         dispatcherId: id,
         subscriptionId: actor.id,
         now,
       });
       if (fenced) this.#put({ kind: "lease_lost", dispatcherId: id });
-      else log.info("batch.dispatched", { subscription_id: actor.id, jobs });
     } catch (error) {
       log.warn("batch.failed", { subscription_id: actor.id, ...errorFields(error) });
       await clock.sleep(BATCH_RETRY_MS);
@@ -340,10 +339,7 @@ export class Dispatcher {
       actors: this.#actors.size,
       waiting: this.#actors.waiting,
       bytes: this.#actors.bytes,
-      backlog: this.#committer.backlog,
-      quarantinedSubscriptions: this.#committer.quarantined,
-      quarantinedEntries: this.#sender.quarantinedEntries,
-      quarantinedLanes: this.#quarantine.list().length,
+      quarantinedLanes: this.#quarantine.list(),
       hasOutage: this.#sender.outage !== undefined,
       lagMs: this.#scheduler.lagMs,
     };

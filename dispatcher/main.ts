@@ -114,7 +114,6 @@ const dispatcher = new Dispatcher({
     new Mailer({
       ...shared,
       store: createMailStore(db),
-      count: telemetry.mails(),
       transport,
       retryDelaysMs: MAIL_RETRY_DELAYS_MS,
     }),
@@ -141,7 +140,7 @@ const jobs: Job[] = [
     stop,
   ),
   { ...eachMinute, name: "stats", run: () => countStats({ db: ownerDb, config }) },
-  { ...eachMinute, name: "credentials", run: () => purgeChunk({ db: ownerDb, config, log }) },
+  { ...eachMinute, name: "credentials", run: () => purgeChunk({ db: ownerDb, config }) },
   { ...eachMinute, name: "emails", run: () => emailsChunk(ownerDb) },
   { ...eachMinute, name: "erasures", paceS: 5, run: () => eraseChunk({ ...shared, db: ownerDb }) },
   { ...eachMinute, name: "provider_secrets", run: () => providerSecretsChunk({ db: ownerDb }) },
@@ -165,7 +164,7 @@ if (config.maintenanceDatabaseUrl !== config.databaseUrl)
     run: () => endLost(ownerDb, log),
   });
 const maintenance = new Maintenance(
-  { db, clock, log, jobs, clocksAgree: () => clock.agrees, ended: telemetry.jobs() },
+  { db, clock, log, jobs, clocksAgree: () => clock.agrees },
   stop,
 );
 telemetry.watch(dispatcher);

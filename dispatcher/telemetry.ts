@@ -1,62 +1,38 @@
 import { Counter, Histogram, type Registry } from "prom-client";
 
 import type { Clock } from "../src/lib/clock.ts";
-import { DURATION_BUCKETS_S, readCounter, readGauge, type Reading } from "../src/lib/metrics.ts";
+import { DURATION_BUCKETS_S, readGauge, type Reading } from "../src/lib/metrics.ts";
 import { memoize } from "../src/lib/memoize.ts";
 import type { Spans } from "../src/lib/spans.ts";
 import type { Deliver } from "./delivery/deliver.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import type { EndedRun } from "./maintenance/loop.ts";
 import { type Figures, FIGURES_AT_MOST } from "./maintenance/queries.ts";
 import type { DispatchStore } from "./store/store.ts";
 
 const FIGURES_KEPT_MS = 1_000;
-const JOB_BUCKETS_S = [0.01, 0.1, 1, 10, 60, 600, 3_600];
-const GROUP_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
 type WorkloadGauge = readonly [help: string, read: (workload: Dispatcher["workload"]) => number];
 
 const WORKLOAD_GAUGES: Readonly<Record<string, WorkloadGauge>> = {
   shards: ["Shards that this dispatcher holds, of 64.", ({ shards }) => shards],
-  actors: ["Subscriptions that have an actor in memory.", ({ actors }) => actors],
   subscriptions_waiting: [
     "Subscriptions that wait for their turn to get an actor, or are parked because their host is saturated.",
     ({ waiting }) => waiting,
-  ],
-  commit_backlog: ["Attempt records that wait for their commit.", ({ backlog }) => backlog],
-  commit_quarantined_subscriptions: [
-    "Quarantined subscriptions, whose attempt records cannot be committed. They are retried separately.",
-    ({ quarantinedSubscriptions }) => quarantinedSubscriptions,
   ],
   lag_seconds: ["Wait of the oldest due delivery at the last sweep.", ({ lagMs }) => lagMs / 1_000],
   outage: [
     "1 while the machine, egress proxy, DNS or network of this dispatcher keeps it from reaching receivers, so that attempts are postponed and not counted; else 0.",
     ({ hasOutage }) => Number(hasOutage),
   ],
-  lanes_quarantined: [
-    "Quarantined lanes. GET /admin/dispatcher lists them with the reason.",
-    ({ quarantinedLanes }) => quarantinedLanes,
-  ],
-  deliveries_quarantined_total: [
-    "Attempts that were postponed because the review_history row of the delivery is missing. Each such delivery is retried every 30 s.",
-    ({ quarantinedEntries }) => quarantinedEntries,
-  ],
 };
-
-const BOUND = `counted up to ${FIGURES_AT_MOST}`;
 
 /** Gauges of the whole database, which have equal values in every dispatcher. */
 const FIGURES: Readonly<Record<string, readonly [help: string, of: (known: Figures) => Reading]>> =
   {
     backlog_deliveries: [
-      `Deliveries in the outbox by state, ${BOUND}: pending, waiting for a retry, held by a disabled subscription.`,
+      `Deliveries in the outbox by state, counted up to ${FIGURES_AT_MOST}: pending, waiting for a retry, held by a disabled subscription.`,
       ({ backlog }) => backlog.map(({ state, entries }) => [{ state }, entries]),
     ],
-    backlog_age_seconds: [
-      "Age of the oldest counted delivery, by state.",
-      ({ backlog }) => backlog.map(({ state, ageS }) => [{ state }, ageS]),
-    ],
-    mails_queued: [`Mails that wait for an SMTP server, ${BOUND}.`, ({ mails }) => [[{}, mails]]],
     mail_overdue_seconds: [
       "Time by which the first due mail is overdue; 0 if none is due.",
       ({ mailOverdueS }) => [[{}, mailOverdueS]],
@@ -110,14 +86,15 @@ export class DispatcherTelemetry {
   }
 
   store(store: DispatchStore): DispatchStore {
-    const attempts = this.#counter("attempts_total", "Recorded attempts by outcome.", ["outcome"]);
     const help = "Commits of attempt records, including failed ones.";
     const durations = this.#histogram("commit_duration_seconds", help);
-    const sizes = this.#histogram("commit_attempts", "Attempts per commit.", [], GROUP_BUCKETS);
-    const disabled = this.#counter(
-      "subscriptions_disabled_total",
-      "Subscriptions that were disabled after 20 permanent failures in a row.",
-    );
+    const disabled = new Counter({
+      ...describe(
+        "subscriptions_disabled_total",
+        "Subscriptions that were disabled after 20 permanent failures in a row.",
+      ),
+      registers: [this.#registry],
+    });
     return {
       ...store,
       load: async (requests) => {
@@ -136,16 +113,13 @@ export class DispatcherTelemetry {
         const end = this.#spans?.begin();
         try {
           const result = await store.commit(dispatcherId, records);
-          sizes.observe(records.length);
           disabled.inc(result.disabled.length);
           for (const { eventId, subscriptionId: id, decision } of records) {
-            const { kind } = decision;
-            if (!result.fenced) attempts.inc({ outcome: kind });
-            end?.({
-              eventId,
-              name: "record",
-              attributes: { "reviewrelay.subscription_id": id, "reviewrelay.outcome": kind },
-            });
+            const attributes = {
+              "reviewrelay.subscription_id": id,
+              "reviewrelay.outcome": decision.kind,
+            };
+            end?.({ eventId, name: "record", attributes });
           }
           return result;
         } finally {
@@ -155,40 +129,14 @@ export class DispatcherTelemetry {
     };
   }
 
-  /** Returns a function that counts an attempt to send a mail by its outcome. */
-  mails(): (outcome: string) => void {
-    const help = "Attempts to send a mail by outcome.";
-    const mails = this.#counter("mails_total", help, ["outcome"]);
-    return (outcome) => mails.inc({ outcome });
-  }
-
-  /** Returns a function that counts and times a run of a maintenance job. */
-  jobs(): (run: EndedRun) => void {
-    const help =
-      "Runs of maintenance jobs by this dispatcher, by name and result: succeeded, failed.";
-    const durations = this.#histogram(
-      "maintenance_duration_seconds",
-      help,
-      ["name", "result"],
-      JOB_BUCKETS_S,
-    );
-    const handled = this.#counter(
-      "maintenance_rows_total",
-      "Rows that maintenance jobs have removed, counted or made.",
-      ["name"],
-    );
-    // The label is `name`, because Prometheus uses `job` for its scrape targets.
-    return ({ job: name, result, rows, durationMs }) => {
-      durations.observe({ name, result }, durationMs / 1_000);
-      handled.inc({ name }, rows);
-    };
-  }
-
   watch(dispatcher: Pick<Dispatcher, "workload">): void {
-    for (const [name, [help, read]] of Object.entries(WORKLOAD_GAUGES)) {
-      const declare = name.endsWith("_total") ? readCounter : readGauge;
-      declare(this.#registry, describe(name, help), () => [[{}, read(dispatcher.workload)]]);
-    }
+    for (const [name, [help, read]] of Object.entries(WORKLOAD_GAUGES))
+      readGauge(this.#registry, describe(name, help), () => [[{}, read(dispatcher.workload)]]);
+    const help = "Quarantined lanes by reason. GET /admin/dispatcher lists them.";
+    readGauge(this.#registry, describe("lanes_quarantined", help, ["reason"]), () => {
+      const lanes = Map.groupBy(dispatcher.workload.quarantinedLanes, ({ reason }) => reason);
+      return Array.from(lanes, ([reason, { length }]) => [{ reason }, length]);
+    });
   }
 
   /** Adds the gauges of `FIGURES`. They are left out of a scrape while PostgreSQL does not answer. */
@@ -203,13 +151,13 @@ export class DispatcherTelemetry {
       });
   }
 
-  #counter(name: string, help: string, labelNames?: string[]) {
-    return new Counter({ ...describe(name, help, labelNames), registers: [this.#registry] });
-  }
-
-  #histogram(name: string, help: string, labelNames?: string[], buckets = DURATION_BUCKETS_S) {
+  #histogram(name: string, help: string, labelNames?: string[]) {
     const description = describe(name, help, labelNames);
-    return new Histogram({ ...description, buckets, registers: [this.#registry] });
+    return new Histogram({
+      ...description,
+      buckets: DURATION_BUCKETS_S,
+      registers: [this.#registry],
+    });
   }
 }
 

@@ -7,10 +7,9 @@ const BENCHMARKS: Record<string, () => Promise<unknown>> = {
   auth: () => import("./bench/auth.ts"),
   dispatch: () => import("./bench/dispatch.ts"),
   ingest: () => import("./bench/ingest.ts"),
-  locks: () => import("./bench/locks.ts"),
+  live: () => import("./bench/live.ts"),
   memory: () => import("./bench/memory.ts"),
   reviews: () => import("./bench/reviews.ts"),
-  live: () => import("./bench/live/live.ts"),
 };
 /** Exit status for wrong arguments (EX_USAGE of sysexits.h). */
 const EXIT_USAGE = 64;
@@ -33,3 +32,5 @@ try {
   );
   exit(EXIT_USAGE);
 }
+// Ends connections and child processes that a benchmark has left open.
+exit();

@@ -27,7 +27,7 @@ if (values["build-only"]) {
   await buildExecutables({ folder, commit, target });
 } else {
   await ensureInstalled("all");
-  const { tryExecutables } = await import("./executables/try.ts");
+  const { tryExecutables } = await import("./executables/use.ts");
   // The executables of this machine are built last, or into another folder, so that `dist` contains those of the
   // target.
   const own = target === undefined || target === `bun-${process.platform}-${process.arch}`;

@@ -73,6 +73,7 @@ const AREAS: Readonly<Record<string, Area>> = {
       "tests/integration/dispatcher/batch.test.ts",
       "tests/integration/dispatcher/missing-history.test.ts",
       "tests/integration/dispatcher/overtaken.test.ts",
+      "tests/integration/dispatcher/skipped-records.test.ts",
       "tests/integration/webhooks/batch-skip.test.ts",
       "tests/integration/delivery/attempt-requests.test.ts",
     ],

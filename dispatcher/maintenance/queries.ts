@@ -1,4 +1,4 @@
-import { and, count, eq, sql, type SQLWrapper } from "drizzle-orm";
+import { and, eq, sql, type SQLWrapper } from "drizzle-orm";
 import type { PgUpdateSetSource } from "drizzle-orm/pg-core";
 
 import type { Db } from "../../db/client.ts";
@@ -158,26 +158,23 @@ const backlogFigures = statement({
   columns: {
     state: oneOf(["pending", "waiting", "held"]),
     entries: value("bigint"),
-    /** The age of the oldest counted entry in seconds. */
-    ageS: value("double precision"),
   },
   text: ({ limit }) => sql`
     with recursive asked as (select id as shard from shards), ${queuesOf(limit)}, counted as materialized (
-      select case when s.state = 'disabled' then 'held' else e.state end as state, e.recorded_at
+      select case when s.state = 'disabled' then 'held' else e.state end as state
         from queues q
        cross join lateral (
               select id, shard, number, state from webhook_subscriptions where id = q.subscription_id offset 0) s
        cross join lateral (${allQueued} offset 0) e
        limit ${limit}::integer
     )
-    select names.state, count(c.recorded_at) as entries,
-           greatest(coalesce(extract(epoch from now() - min(c.recorded_at)), 0), 0)::float8 as "ageS"
+    select names.state, count(c.state) as entries
       from unnest(array['pending', 'waiting', 'held']) as names(state)
       left join counted c on c.state = names.state
      group by names.state`,
 });
 
-/** The number of seconds since an instant; 0 if it is in the future. */
+/** The number of seconds since an instant; 0 if it is in the future or absent. */
 const ageOf = (at: SQLWrapper) =>
   sql`greatest(extract(epoch from now() - ${at}), 0)`.mapWith(Number);
 
@@ -186,18 +183,11 @@ export async function readFigures(db: Db, jobs: readonly string[]) {
   const { name, succeededAt } = maintenanceJobs;
   // The state is a literal, because the planner uses a partial index only if the query repeats its condition.
   const isQueued = sql`${mails.state} = 'queued'`;
-  const queued = db
-    .select({ overdueS: ageOf(mails.dueAt).as("overdue_s") })
-    .from(mails)
-    .where(isQueued)
-    .orderBy(mails.dueAt, mails.id)
-    .limit(FIGURES_AT_MOST)
-    .as("queued");
-  /** The time in seconds by which the first due mail is overdue. */
-  const mailOverdueS = sql`coalesce(max(${queued.overdueS}), 0)`.mapWith(Number);
+  /** The time in seconds by which the first due mail is overdue; 0 if no mail is queued. */
+  const mailOverdueS = ageOf(sql`min(${mails.dueAt})`);
   return {
     backlog: await db.run(backlogFigures, { limit: FIGURES_AT_MOST }),
-    ...onlyRow(await db.select({ mails: count(), mailOverdueS }).from(queued)),
+    ...onlyRow(await db.select({ mailOverdueS }).from(mails).where(isQueued)),
     /** The time in seconds since the last success of each job. */
     jobs: await db
       .select({ name, ageS: ageOf(sql`coalesce(${succeededAt}, 'epoch')`) })

@@ -2,28 +2,16 @@
 // with an Elysia route without checks, known emails with unknown ones, and sign-ins during a flood with sign-ins
 // without one. Only the ratios are meaningful; absolute figures depend on the machine.
 //   --seconds N (5): duration of each load; --tree PATH: the checkout that runs
-import { fork } from "node:child_process";
 import { availableParallelism } from "node:os";
-import { join, resolve } from "node:path";
-import { parseArgs } from "node:util";
 
 import { BASE_PATH } from "../../src/http/access.ts";
 import { createPasswords } from "../../src/lib/password.ts";
-import { ROOT } from "../install/install.ts";
-import { quantile, round } from "./figures.ts";
-import { asFastAs } from "./offer.ts";
-import { numberOf } from "./options.ts";
-import { withRig, writeResult, type Rig } from "./rig.ts";
+import { bareRoute } from "./bare.ts";
+import { bytesOf, sendAccepted, waitsOf, Wire } from "./load.ts";
+import { quantile, readArguments, round, withRig, writeResult, type Rig } from "./rig.ts";
 import { addPartners, addProvider, insertUsers, login, PASSWORD } from "./tenants.ts";
-import { bytesOf, Wire } from "./wire.ts";
 
-const { values } = parseArgs({
-  options: {
-    seconds: { type: "string", default: "5" },
-    tree: { type: "string", default: ROOT },
-  },
-});
-const SECONDS = numberOf("--seconds", values.seconds);
+const { seconds, tree } = readArguments({ seconds: 5 });
 const ROUNDS = 3;
 const CONNECTIONS = 16;
 const PAIRS = 200;
@@ -58,7 +46,7 @@ async function bareArgon2(): Promise<Measured> {
   const times: number[] = [];
   await Promise.all(
     Array.from({ length: availableParallelism() }, async () => {
-      while (performance.now() < startedAt + SECONDS * 1_000) {
+      while (performance.now() < startedAt + seconds * 1_000) {
         const before = performance.now();
         await passwords.verify(PASSWORD, hash);
         times.push(performance.now() - before);
@@ -76,10 +64,7 @@ function measuredOf(times: readonly number[], ms: number): Measured {
   };
 }
 
-function post(path: string, content: object): Uint8Array {
-  const headers = { "Content-Type": "application/json" };
-  return bytesOf("POST", BASE_PATH + path, { headers, body: JSON.stringify(content) });
-}
+const post = (path: string, body: object) => bytesOf("POST", BASE_PATH + path, { body });
 
 function overHttp(
   what: string,
@@ -88,36 +73,27 @@ function overHttp(
   requests: readonly Uint8Array[],
 ): Scenario {
   const bytes = Array.from(
-    { length: MOST_PER_SECOND * SECONDS },
+    { length: MOST_PER_SECOND * seconds },
     (_, n) => requests[n % requests.length] ?? new Uint8Array(),
   );
   const run = async () => {
-    const offered = await asFastAs(root, { bytes }, { clients: CONNECTIONS, ms: SECONDS * 1_000 });
-    if (offered.refused > 0) throw new Error(`${what}: ${offered.refused} requests were rejected.`);
-    const times = Array.from(
-      { length: offered.count },
-      (_, n) => (offered.answeredAt[n] ?? 0) - (offered.sentAt[n] ?? 0),
-    );
-    return measuredOf(times, offered.endedAt - offered.startedAt);
+    const load = { clients: CONNECTIONS, ms: seconds * 1_000 };
+    const offered = await sendAccepted(root, { bytes }, load);
+    return measuredOf(waitsOf(offered), offered.endedAt - offered.startedAt);
   };
   return { what, beside, run };
 }
 
-async function scenariosOf({ root, atEnd }: Rig, emails: readonly string[]): Promise<Scenario[]> {
+async function scenariosOf(root: string, emails: readonly string[]): Promise<Scenario[]> {
   const headers = { Authorization: `Bearer ${await login(root, emails[0] ?? "")}` };
   const get = (path: string) => [bytesOf("GET", path, { headers })];
   const logins = emails.map((email) => post("/login", { email, password: PASSWORD }));
-  const bare = fork(join(import.meta.dir, "bare-route.ts"));
-  atEnd(() => bare.kill("SIGTERM"));
-  const bareRoot = await new Promise<string>((done) =>
-    bare.once("message", (message: { root: string }) => done(message.root)),
-  );
   return [
     { what: ARGON2, beside: ARGON2, run: bareArgon2 },
     overHttp("login", ARGON2, root, logins),
-    overHttp(BARE, BARE, bareRoot, [bytesOf("GET", "/", {})]),
-    overHttp("route of the API without a check", BARE, root, [bytesOf("GET", "/healthz", {})]),
-    // An empty list costs one statement after the check. The catalogue, which was used earlier, has grown to 48 kB.
+    overHttp(BARE, BARE, await bareRoute(), [bytesOf("GET", "/")]),
+    overHttp("route of the API without a check", BARE, root, [bytesOf("GET", "/healthz")]),
+    // An empty list costs one statement after the check.
     overHttp("bearer-checked request", BARE, root, get(`${BASE_PATH}/partner/webhooks`)),
     overHttp("verify-token", BARE, root, get(`${BASE_PATH}/verify-token`)),
   ];
@@ -135,14 +111,10 @@ async function throughput(scenarios: readonly Scenario[]): Promise<Row[]> {
     }
     rounds.push(measured);
   }
-  const median = (of: (measured: Map<string, Measured>) => number | undefined, digits = 2) =>
-    round(
-      quantile(
-        rounds.map((one) => of(one) ?? Number.NaN),
-        0.5,
-      ),
-      digits,
-    );
+  const median = (of: (measured: Map<string, Measured>) => number | undefined, digits = 2) => {
+    const values = rounds.map((one) => of(one) ?? Number.NaN);
+    return round(quantile(values, 0.5), digits);
+  };
   return scenarios.map(({ what, beside }) => ({
     what,
     "per second": median((one) => one.get(what)?.perSecond, 1),
@@ -155,7 +127,7 @@ async function throughput(scenarios: readonly Scenario[]): Promise<Row[]> {
 }
 
 /** Sends known and unknown emails alternately on one connection: response times must not reveal which emails exist. */
-async function knownAndUnknown({ root }: Rig, known: readonly string[]): Promise<Row[]> {
+async function knownAndUnknown(root: string, known: readonly string[]): Promise<Row[]> {
   const type = "forgot_password";
   const resend = (email: string) => post("/email-otp/resend", { email, type });
   const routes: [what: string, of: (email: string) => Uint8Array][] = [
@@ -204,18 +176,22 @@ const PEOPLE = 5;
  * sent wrong passwords.
  */
 const PHASES = [10, 600];
-const home = (n: number) => `192.0.2.${n + 1}`;
 
 /**
  * Measures sign-ins while wrong passwords keep the hasher busy, in comparison with sign-ins without a flood. Some users
  * have signed in from their address before, others have not.
  */
-async function floods({ root }: Rig, people: readonly string[]): Promise<Row[]> {
+async function floods(root: string, people: readonly string[]): Promise<Row[]> {
   const known = people.slice(0, PEOPLE);
   const newcomers = people.slice(PEOPLE, PEOPLE * 2);
-  const quiet: number[] = [];
-  for (const [n, email] of known.entries())
-    for (let i = 0; i < ROUNDS; i++) quiet.push(await admitted(root, { email, from: home(n) }));
+  const fromHome = async () => {
+    const times: number[] = [];
+    for (const [n, email] of known.entries())
+      for (let i = 0; i < ROUNDS; i++)
+        times.push(await admitted(root, { email, from: `192.0.2.${n + 1}` }));
+    return quantile(times, 0.5);
+  };
+  const quiet = await fromHome();
   const rows: Row[] = [];
   for (const [turn, [what, from]] of FLOODS.entries()) {
     const over = new AbortController();
@@ -229,9 +205,7 @@ async function floods({ root }: Rig, people: readonly string[]): Promise<Row[]> 
     });
     for (const [phase, begins] of PHASES.entries()) {
       while (answers.wrong < begins) await Bun.sleep(100);
-      const times: number[] = [];
-      for (const [n, email] of known.entries())
-        for (let i = 0; i < ROUNDS; i++) times.push(await admitted(root, { email, from: home(n) }));
+      const busy = await fromHome();
       const late = await Promise.all(
         newcomers.map((email, n) =>
           admitted(root, { email, from: `198.${turn * PHASES.length + phase}.${n}.1` }),
@@ -240,9 +214,9 @@ async function floods({ root }: Rig, people: readonly string[]): Promise<Row[]> 
       rows.push({
         [`${FLOOD} wrong logins from`]: what,
         "after wrong answers": begins,
-        "quiet p50 ms": round(quantile(quiet, 0.5), 1),
-        "known p50 ms": round(quantile(times, 0.5), 1),
-        ratio: round(quantile(times, 0.5) / quantile(quiet, 0.5), 2),
+        "quiet p50 ms": round(quiet, 1),
+        "known p50 ms": round(busy, 1),
+        ratio: round(busy / quiet, 2),
         "newcomer most ms": round(Math.max(...late), 0),
         "strangers refused": answers.refused,
       });
@@ -260,13 +234,15 @@ interface Try {
 }
 
 /** Signs in over a new connection. */
-async function signIn(root: string, one: Try): Promise<{ status: number; ms: number }> {
+async function signIn(
+  root: string,
+  { email, from, password = PASSWORD }: Try,
+): Promise<{ status: number; ms: number }> {
   const wire = await Wire.open(root);
-  const { email, from, password = PASSWORD } = one;
-  const headers = { "Content-Type": "application/json", "X-Forwarded-For": from };
-  const body = JSON.stringify({ email, password });
+  const headers = { "X-Forwarded-For": from };
   const startedAt = performance.now();
-  const { status } = await wire.ask(bytesOf("POST", `${BASE_PATH}/login`, { headers, body }));
+  const bytes = bytesOf("POST", `${BASE_PATH}/login`, { headers, body: { email, password } });
+  const { status } = await wire.ask(bytes);
   const ms = performance.now() - startedAt;
   wire.close();
   return { status, ms };
@@ -278,9 +254,8 @@ async function admitted(root: string, one: Try): Promise<number> {
   return ms;
 }
 
-say("Starting durable stores, the API and a bare Elysia route …");
-const env = { RATE_LIMITS: "off", LOG_LEVEL: "error", TRUSTED_PROXIES: "127.0.0.0/8" };
-await withRig({ tree: resolve(values.tree), env }, async (rig) => {
+async function measure(rig: Rig): Promise<void> {
+  const { root } = rig;
   await rig.start("api");
   await addProvider(rig);
   const [{ partnerId } = { partnerId: 0 }] = await addPartners(rig.db, 1);
@@ -288,12 +263,12 @@ await withRig({ tree: resolve(values.tree), env }, async (rig) => {
     rig.db,
     Array.from({ length: PAIRS }, () => partnerId),
   );
-  say(`\nThroughput, ${CONNECTIONS} connections, ${ROUNDS} rounds of ${SECONDS} s each`);
-  const throughputs = await throughput(await scenariosOf(rig, emails));
+  say(`\nThroughput, ${CONNECTIONS} connections, ${ROUNDS} rounds of ${seconds} s each`);
+  const throughputs = await throughput(await scenariosOf(root, emails));
   say("\nKnown and unknown emails, interleaved");
-  const pairs = await knownAndUnknown(rig, emails);
+  const pairs = await knownAndUnknown(root, emails);
   say("\nSign-ins while wrong passwords wait");
-  const crowded = await floods(rig, emails);
+  const crowded = await floods(root, emails);
   for (const table of [throughputs, pairs, crowded]) console.table(table);
   const machine = { cores: availableParallelism(), bun: Bun.version };
   writeResult("auth", {
@@ -302,5 +277,8 @@ await withRig({ tree: resolve(values.tree), env }, async (rig) => {
     known_and_unknown: pairs,
     floods: crowded,
   });
-});
-process.exit(0);
+}
+
+say("Starting durable stores, the API and a bare Elysia route …");
+const env = { RATE_LIMITS: "off", LOG_LEVEL: "error", TRUSTED_PROXIES: "127.0.0.0/8" };
+await withRig({ tree, env }, measure);

@@ -3,32 +3,31 @@
 // into the same tables, in as many transactions and over as many connections, and with actions of a service on the same
 // reviews. Every partner has a subscription.
 //   --large N (40), --single N (6000): requests per scenario; --connections N (16); --tree PATH: the checkout that runs
-import { resolve } from "node:path";
-import { parseArgs } from "node:util";
-
 import { connect, type RawDb } from "../../db/client.ts";
-import { ROOT } from "../install/install.ts";
-import { subscribe } from "./backlog.ts";
-import { cpuMsOf, cpuMsOfTree } from "./cpu.ts";
-import { quantile, round } from "./figures.ts";
-import { asFastAs, type Offered } from "./offer.ts";
-import { numberOf } from "./options.ts";
-import { prepare, prepareActions } from "./requests.ts";
-import { withRig, writeResult, type Rig } from "./rig.ts";
-import { addPartners, addProvider, addService, type Sign } from "./tenants.ts";
+import { latencies, prepare, prepareActions, sendAccepted, waitsOf } from "./load.ts";
+import {
+  cpuMsOf,
+  cpuMsOfTree,
+  readArguments,
+  round,
+  withRig,
+  writeResult,
+  type Rig,
+} from "./rig.ts";
+import {
+  addPartners,
+  addProvider,
+  addService,
+  subscribe,
+  type Partner,
+  type Sign,
+} from "./tenants.ts";
 
-const { values } = parseArgs({
-  options: {
-    large: { type: "string", default: "40" },
-    single: { type: "string", default: "6000" },
-    connections: { type: "string", default: "16" },
-    tree: { type: "string", default: ROOT },
-  },
-});
+const defaults = { large: 40, single: 6_000, connections: 16 };
+const { large, single, connections, tree } = readArguments(defaults);
 const PARTNERS = 1_000;
-const CONNECTIONS = numberOf("--connections", values.connections);
-const LARGE = { perRequest: 500, count: numberOf("--large", values.large) };
-const SINGLE = { perRequest: 1, count: numberOf("--single", values.single) };
+const LARGE = { perRequest: 500, count: large };
+const SINGLE = { perRequest: 1, count: single };
 
 /** Tables in the order of their foreign keys; each event is one row in each. */
 const TABLES = [
@@ -39,21 +38,19 @@ const TABLES = [
 
 interface Scenario {
   readonly name: string;
-  readonly sites: readonly { readonly siteId: number }[];
+  readonly sites: readonly Partner[];
   readonly perRequest: number;
   /** How many requests are sent. */
   readonly count: number;
 }
 
-const env = { RATE_LIMITS: "off", LOG_LEVEL: "error" };
-await withRig({ tree: resolve(values.tree), env }, async (rig) => {
+await withRig({ tree, env: { RATE_LIMITS: "off", LOG_LEVEL: "error" } }, async (rig) => {
   const api = await rig.start("api");
   const sign = await addProvider(rig);
   const service = await addService(rig);
   const sites = await addPartners(rig.db, PARTNERS);
   const urls = sites.map(() => "http://127.0.0.1:3999/");
-  const partners = sites.map(({ partnerId }) => partnerId);
-  await subscribe(rig.db, rig.masterKey, urls, partners);
+  await subscribe(rig, urls, sites);
   const hot = sites.slice(0, 1);
   for (const warmUp of [
     { name: "warm-up", sites, perRequest: 1, count: 200 },
@@ -70,7 +67,7 @@ await withRig({ tree: resolve(values.tree), env }, async (rig) => {
     { name: `1 event, ${PARTNERS} partners`, sites, ...SINGLE },
   ])
     rows.push(await measure(rig, sign, { scenario, api: api.pid, service }));
-  console.log(`${CONNECTIONS} connections; each event is one row in ${TABLES.length} tables.\n`);
+  console.log(`${connections} connections; each event is one row in ${TABLES.length} tables.\n`);
   console.log(
     "| Scenario | Events | Events/s | p50 | p95 | CPU of API, Postgres | Bare INSERT, events/s | Ratio | Actions/s | Ratio |",
   );
@@ -79,20 +76,11 @@ await withRig({ tree: resolve(values.tree), env }, async (rig) => {
     console.log(
       `| ${one.name} | ${one.events} | ${one.eventsPerSecond} | ${one.p50Ms} ms | ${one.p95Ms} ms | ${one.apiCpuUs}, ${one.postgresCpuUs} µs | ${one.bareEventsPerSecond} | ${one.ratio} | ${one.actionsPerSecond} | ${one.ratioOfActions} |`,
     );
-  writeResult("ingest", { connections: CONNECTIONS, results: rows });
+  writeResult("ingest", { connections, results: rows });
 });
-process.exit(0);
 
-async function send(
-  rig: Rig,
-  sign: Sign,
-  { sites: tenants, ...scenario }: Scenario,
-): Promise<Offered> {
-  const requests = prepare(sign, tenants, scenario);
-  const clients = Math.min(CONNECTIONS, scenario.count);
-  const offered = await asFastAs(rig.root, requests, { clients, ms: Number.POSITIVE_INFINITY });
-  if (offered.refused > 0) throw new Error(`${offered.refused} requests were not accepted.`);
-  return offered;
+function send(rig: Rig, sign: Sign, { sites, ...scenario }: Scenario) {
+  return sendAccepted(rig.root, prepare(sign, sites, scenario), { clients: connections });
 }
 
 async function measure(
@@ -104,7 +92,7 @@ async function measure(
   const [apiBefore, postgresBefore] = cpu();
   const offered = await send(rig, sign, scenario);
   const [apiAfter, postgresAfter] = cpu();
-  const waits = Array.from(offered.answeredAt, (at, n) => at - (offered.sentAt[n] ?? at));
+  const { p50Ms, p95Ms } = latencies(waitsOf(offered));
   const seconds = (offered.endedAt - offered.startedAt) / 1_000;
   const actionSeconds = await sendActions(rig, service, scenario);
   const bareSeconds = await bareInserts(rig, await takeRows(rig.db, scenario));
@@ -113,8 +101,8 @@ async function measure(
     name: scenario.name,
     events,
     eventsPerSecond: round(events / seconds),
-    p50Ms: round(quantile(waits, 0.5), 1),
-    p95Ms: round(quantile(waits, 0.95), 1),
+    p50Ms,
+    p95Ms,
     apiCpuUs: round(((apiAfter - apiBefore) * 1_000) / events, 1),
     postgresCpuUs: round(((postgresAfter - postgresBefore) * 1_000) / events, 1),
     bareEventsPerSecond: round(events / bareSeconds),
@@ -131,20 +119,15 @@ async function measure(
 async function sendActions(rig: Rig, service: string, { name, perRequest }: Scenario) {
   const rows = await rig.db.sql<{ id: number }[]>`
     select id from reviews where external_review_id like ${`${name}-%`} order by id`;
-  const requests = prepareActions(
-    service,
-    rows.map(({ id }) => id),
-    { name, perRequest },
-  );
-  const clients = Math.min(CONNECTIONS, requests.bytes.length);
-  const offered = await asFastAs(rig.root, requests, { clients, ms: Number.POSITIVE_INFINITY });
-  if (offered.refused > 0) throw new Error(`${offered.refused} requests were not accepted.`);
+  const ids = rows.map(({ id }) => id);
+  const requests = prepareActions(service, ids, { name, perRequest });
+  const { startedAt, endedAt } = await sendAccepted(rig.root, requests, { clients: connections });
   await rig.db.transaction(async (tx) => {
     await tx.sql`set local session_replication_role = replica`;
     await tx.sql`delete from review_history where event = 'response_submitted'`;
     await tx.sql`delete from service_actions`;
   });
-  return (offered.endedAt - offered.startedAt) / 1_000;
+  return (endedAt - startedAt) / 1_000;
 }
 
 /** Deletes the rows of a scenario from the tables and returns them as JSON per table and chunk. */
@@ -177,7 +160,7 @@ async function bareInserts(
   { stores }: Rig,
   chunks: readonly (readonly string[])[],
 ): Promise<number> {
-  const pool = connect(stores.databaseUrl, { max: CONNECTIONS, name: "bench-bare" });
+  const pool = connect(stores.databaseUrl, { max: connections, name: "bench-bare" });
   const left = chunks.values();
   const worker = async () => {
     for (const chunk of left)
@@ -190,7 +173,7 @@ async function bareInserts(
   };
   await pool.sql`select 1`;
   const startedAt = performance.now();
-  await Promise.all(Array.from({ length: CONNECTIONS }, worker));
+  await Promise.all(Array.from({ length: connections }, worker));
   const seconds = (performance.now() - startedAt) / 1_000;
   await pool.close();
   return seconds;

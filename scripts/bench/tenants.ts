@@ -1,51 +1,39 @@
-// Creates the tenants of a run. It uses only tables and routes that every version has.
-import { createHmac } from "node:crypto";
+// Writes the tenants, subscriptions and events of a run, mostly with few statements and without the API.
+import { createHmac, randomBytes } from "node:crypto";
+
+import { ulid } from "ulid";
 
 import type { RawDb } from "../../db/client.ts";
 import { BASE_PATH } from "../../src/http/access.ts";
-import { createPasswords } from "../../src/lib/password.ts";
-import { newSecret } from "../../src/lib/secrets.ts";
-import { createSecretBox } from "../../src/lib/secrets.ts";
 import { providerSecretContext } from "../../src/intake/provider-model.ts";
-
-interface Partner {
-  readonly partnerId: number;
-  readonly siteId: number;
-}
-
-export interface Tenant extends Partner {
-  readonly host: string;
-  readonly subscriptionId: string;
-  /** The token of its first user. */
-  readonly token: string;
-}
-
-export interface Place {
-  readonly root: string;
-  readonly db: RawDb;
-  readonly masterKey: Uint8Array;
-}
+import { systemClock } from "../../src/lib/clock.ts";
+import { createLog } from "../../src/lib/log.ts";
+import { createPasswords } from "../../src/lib/password.ts";
+import { connectRedis } from "../../src/lib/redis.ts";
+import { createSecretBox, newSecret } from "../../src/lib/secrets.ts";
+import { webhookSecretAssociatedData } from "../../src/master-key.ts";
+import { createSchedule, type Schedule, SHARDS, type Wake } from "../../src/outbox/schedule.ts";
+import type { Rig } from "./rig.ts";
 
 const PROVIDER = "live";
 export const EVENTS_PATH = `${BASE_PATH}/providers/${PROVIDER}/events`;
 export const PASSWORD = "correct horse battery staple";
-const LOGINS_AT_ONCE = 8;
 const DAY_MS = 86_400_000;
 
 export type Sign = (body: string) => string;
 
-/** Adds a provider and returns its signing function. */
-export async function addProvider({
-  db,
-  masterKey,
-}: Pick<Place, "db" | "masterKey">): Promise<Sign> {
+/** Adds the provider and returns its signing function. */
+export async function addProvider({ db, masterKey }: Pick<Rig, "db" | "masterKey">): Promise<Sign> {
   const secret = newSecret();
-  const sealed = createSecretBox({ current: masterKey }).seal(
-    secret,
-    providerSecretContext(PROVIDER),
-  );
+  const box = createSecretBox({ current: masterKey });
+  const sealed = box.seal(secret, providerSecretContext(PROVIDER));
   await db.sql`insert into review_sites (slug, name, sealed_secret) values (${PROVIDER}, 'Live', ${sealed})`;
   return (body) => `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`;
+}
+
+export interface Partner {
+  readonly partnerId: number;
+  readonly siteId: number;
 }
 
 /** Adds partners, each with an account, a store and a site of the provider. */
@@ -68,64 +56,215 @@ export async function addPartners(db: RawDb, count: number): Promise<Partner[]> 
     returning partner_id as "partnerId", id as "siteId"`;
 }
 
-/** Adds a partner with a site, a user and a subscription for each URL. */
-export async function addTenants(place: Place, urls: readonly string[]): Promise<Tenant[]> {
-  const rows = await addPartners(place.db, urls.length);
-  const tokens = await addUsers(
-    place,
-    rows.map(({ partnerId }) => partnerId),
-  );
-  return Promise.all(
-    rows.map(async (row, n) => {
-      const url = urls[n] ?? "";
-      const token = tokens[n] ?? "";
-      const body = { label: "Live", webhook_url: url, delivery_kind: "immediate" };
-      const made = await call(place.root, "POST", "/partner/webhooks", { token, body });
-      return { ...row, host: new URL(url).hostname, subscriptionId: String(made["id"]), token };
-    }),
-  );
+/** Inserts reviews at each site and returns their ids. */
+export async function addReviews(
+  db: RawDb,
+  partners: readonly Partner[],
+  names: readonly string[],
+): Promise<number[]> {
+  const rows = await db.sql<{ id: number }[]>`
+    insert into reviews (partner_id, account_id, store_id, store_review_site_id, external_review_id, rate, content,
+                         reviewed_at, created_at, updated_at)
+    select partner_id, account_id, store_id, id, name, 5, 'x', now(), now(), now()
+      from store_review_sites, unnest(${[...names]}::text[]) as name
+     where id = any(${partners.map(({ siteId }) => siteId)}::int[])
+    returning id`;
+  return rows.map(({ id }) => id);
+}
+
+export interface BenchSubscription extends Wake {
+  readonly partnerId: number;
+  readonly url: string;
+}
+
+/** Creates a subscription for each URL, for the given partners or each for a new partner. */
+export async function subscribe(
+  { db, masterKey }: Pick<Rig, "db" | "masterKey">,
+  urls: readonly string[],
+  owners?: readonly Partner[],
+): Promise<BenchSubscription[]> {
+  const box = createSecretBox({ current: masterKey });
+  const partners = owners ?? (await addPartners(db, urls.length));
+  const made = urls.map((url, n) => {
+    const partnerId = partners[n]?.partnerId ?? 0;
+    const subscriptionId = ulid();
+    const secret = randomBytes(32).toString("hex");
+    const sealed = box.seal(secret, webhookSecretAssociatedData(partnerId, subscriptionId));
+    return { subscriptionId, partnerId, shard: n % SHARDS, url, sealed };
+  });
+  await db.sql`
+    with rows as (
+      select * from json_to_recordset(${JSON.stringify(made)}::text::json)
+        as r("subscriptionId" text, "partnerId" int, shard smallint, url text, sealed text)
+    ), subscriptions as (
+      insert into webhook_subscriptions (id, partner_id, shard, label, webhook_url, delivery_kind, payload_mode,
+        suppress_native_notifications, ordering, state, sealed_secret, secret_fingerprint, created_at, updated_at)
+      select "subscriptionId", "partnerId", shard, 'Bench', url, 'immediate', 'full', false, 'subscription', 'active',
+             sealed, '0000000000000000', now(), now() from rows
+    ), offsets as (
+      insert into outbox_offsets (subscription_id) select "subscriptionId" from rows
+    )
+    insert into outbox_sequences (subscription_id) select "subscriptionId" from rows`;
+  return made;
+}
+
+/** Switches subscriptions to ordering by review. */
+export async function orderByReview(
+  db: RawDb,
+  subscriptions: readonly BenchSubscription[],
+): Promise<void> {
+  const ids = subscriptions.map((one) => one.subscriptionId);
+  await db.sql`update webhook_subscriptions set ordering = 'review' where id = any(${ids}::text[])`;
+}
+
+/** Deletes the subscriptions, so that they do not affect the next scenario. */
+export async function dropSubscriptions(
+  db: RawDb,
+  subscriptions: readonly BenchSubscription[],
+): Promise<void> {
+  const ids = subscriptions.map((one) => one.subscriptionId);
+  await db.sql`update webhook_subscriptions set state = 'deleted', deleted_at = now() where id = any(${ids}::text[])`;
+}
+
+/** The schedule in Redis, with which a benchmark wakes the dispatcher. */
+export async function openSchedule({ stores, atEnd }: Rig): Promise<Schedule> {
+  const log = createLog({ level: "warn", role: "bench", clock: systemClock });
+  const redis = await connectRedis(stores.redisUrl, log);
+  atEnd(() => redis.disconnect());
+  return createSchedule(redis, stores.redisPrefix, log);
+}
+
+export interface Place {
+  readonly accountId: number;
+  readonly storeId: number;
+  readonly storeReviewSiteId: number;
+  readonly reviewId: number;
+}
+
+/** Adds the provider, and the one account, store, site and review to which all events of a backlog belong. */
+export async function addPlace(rig: Pick<Rig, "db" | "masterKey">): Promise<Place> {
+  await addProvider(rig);
+  const [reviewId = 0] = await addReviews(rig.db, await addPartners(rig.db, 1), ["x"]);
+  const [place] = await rig.db.sql<Place[]>`
+    select account_id as "accountId", store_id as "storeId", store_review_site_id as "storeReviewSiteId",
+           id as "reviewId" from reviews where id = ${reviewId}`;
+  if (place === undefined) throw new Error("No review was written.");
+  return place;
+}
+
+const ACTOR = '{"type":"system","id":null,"name":"google"}';
+
+interface Events {
+  /** The review of each event, as an id and as the JSON in the body. */
+  readonly reviews: readonly { readonly id: number; readonly json: string }[];
+  readonly metadata: object;
+  /** How often the events repeat. */
+  readonly each?: number;
+}
+
+/** Appends events to the log of each subscription without waking a dispatcher. Returns the last event id. */
+export async function appendEvents(
+  db: RawDb,
+  place: Place,
+  subscriptions: readonly BenchSubscription[],
+  { reviews, metadata, each = 1 }: Events,
+): Promise<string> {
+  const ids = subscriptions.map((one) => one.subscriptionId);
+  const count = reviews.length * each;
+  const [last] = await db.sql<{ eventId: string }[]>`
+    with numbered as (
+      update outbox_sequences set last_sequence = last_sequence + ${count}, last_logged = last_sequence + ${count}
+       where subscription_id = any(${ids}::text[])
+      returning subscription_id, last_sequence - ${count} as base
+    ), events as (
+      select review_id, review, (turn - 1) * ${reviews.length}::int + nth as n
+        from generate_series(1, ${each}::int) as turn,
+             unnest(${reviews.map(({ id }) => id)}::int[], ${reviews.map(({ json }) => json)}::text[])
+               with ordinality as r(review_id, review, nth)
+    ), written as (
+      insert into review_history (event_id, partner_id, account_id, store_id, review_id, store_review_site_id, event, actor,
+        review, metadata, occurred_at, recorded_at, sequence, subscription_number, is_minimal)
+      select lpad(upper(to_hex(s.partner_id)), 8, '0') || lpad((q.base + n)::text, 18, '0'), s.partner_id,
+             ${place.accountId}, ${place.storeId}, events.review_id, ${place.storeReviewSiteId}, 'review_received',
+             ${ACTOR}::text::json, events.review::json, ${JSON.stringify(metadata)}::text::json, now(), now(), q.base + n,
+             s.number, false
+        from numbered q
+        join webhook_subscriptions s on s.id = q.subscription_id
+       cross join events
+      returning event_id
+    )
+    select max(event_id) as "eventId" from written`;
+  return last?.eventId ?? "";
+}
+
+const PADDING = "x".repeat(500);
+
+/** Appends many equal events for each subscription at once, without waking a dispatcher. */
+export async function insertBacklog(
+  db: RawDb,
+  place: Place,
+  subscriptions: readonly BenchSubscription[],
+  { each, padding = PADDING }: { readonly each: number; readonly padding?: string },
+): Promise<void> {
+  const review = {
+    id: place.reviewId,
+    external_review_id: "ext-1",
+    store_id: place.storeId,
+    review_site_id: 1,
+    source_platform: "google",
+    rate: 4,
+    reviewer: "Ada",
+  };
+  await appendEvents(db, place, subscriptions, {
+    reviews: [{ id: place.reviewId, json: JSON.stringify(review) }],
+    metadata: { rate: 4, padding },
+    each,
+  });
+  await db.sql`analyze review_history`;
+}
+
+/** Whether an entry of an active subscription is unsettled. The query stops at the first such entry, so it is cheap. */
+export async function isUnsettled(db: RawDb): Promise<boolean> {
+  const rows = await db.sql`
+    (select from outbox limit 1)
+     union all
+    (select from outbox_sequences q
+      where q.last_logged > (select settled_through from outbox_offsets where subscription_id = q.subscription_id)
+        and (select state = 'active' from webhook_subscriptions where id = q.subscription_id)
+      limit 1)
+     limit 1`;
+  return rows.length > 0;
 }
 
 let users = 0;
 
-/** Inserts a user with the password `PASSWORD` for each partner. Returns the emails. */
-export async function insertUsers(db: RawDb, partners: readonly number[]): Promise<string[]> {
+/** Inserts a user with the password `PASSWORD` for each company. Returns the emails. */
+export async function insertUsers(
+  db: RawDb,
+  companies: readonly number[],
+  role: "partner_admin" | "super_admin" = "partner_admin",
+): Promise<string[]> {
   const hash = await createPasswords().hash(PASSWORD);
-  const emails = partners.map(() => `user-${users++}@live.example`);
+  const emails = companies.map(() => `user-${users++}@live.example`);
   await db.sql`
     insert into users (company_id, email, name, role, password_hash, created_at, updated_at)
-    select company, email, 'Live', 'partner_admin', ${hash}, now(), now()
-      from unnest(${[...partners]}::int[], ${emails}::text[]) as u(company, email)`;
+    select company, email, 'Live', ${role}, ${hash}, now(), now()
+      from unnest(${[...companies]}::int[], ${emails}::text[]) as u(company, email)`;
   return emails;
 }
 
-/** Adds a user for each partner and returns their tokens. */
-export async function addUsers(
-  { db, root }: Pick<Place, "db" | "root">,
-  partners: readonly number[],
-): Promise<string[]> {
-  const emails = await insertUsers(db, partners);
-  const tokens: string[] = [];
-  for (let from = 0; from < emails.length; from += LOGINS_AT_ONCE)
-    tokens.push(
-      ...(await Promise.all(
-        emails.slice(from, from + LOGINS_AT_ONCE).map((email) => login(root, email)),
-      )),
-    );
-  return tokens;
-}
-
 /** Adds a service that records actions for all partners, and returns its token. */
-export async function addService({ db, root }: Pick<Place, "db" | "root">): Promise<string> {
+export async function addService({ db, root }: Pick<Rig, "db" | "root">): Promise<string> {
   const [platform] = await db.sql<{ id: number }[]>`
     insert into companies (type, name, primary_color, created_at)
     values ('platform', 'Live', '#000000', now()) returning id`;
-  const [email = ""] = await insertUsers(db, [platform?.id ?? 0]);
-  await db.sql`update users set role = 'super_admin' where email = ${email}`;
+  const [email = ""] = await insertUsers(db, [platform?.id ?? 0], "super_admin");
   const token = await login(root, email);
-  const body = { name: "Live", scopes: ["actions:write"] };
-  const service = await call(root, "POST", "/admin/services", { token, body });
-  const made = await call(root, "POST", `/admin/services/${String(service["id"])}/tokens`, {
+  const service = await post(root, "/admin/services", {
+    token,
+    body: { name: "Live", scopes: ["actions:write"] },
+  });
+  const made = await post(root, `/admin/services/${String(service["id"])}/tokens`, {
     token,
     body: { name: "Live", expires_at: new Date(Date.now() + DAY_MS).toISOString() },
   });
@@ -134,25 +273,24 @@ export async function addService({ db, root }: Pick<Place, "db" | "root">): Prom
 
 /** Signs the user in and returns the token. */
 export async function login(root: string, email: string): Promise<string> {
-  const body = { email, password: PASSWORD };
-  return String((await call(root, "POST", "/login", { body }))["token"]);
+  const made = await post(root, "/login", { body: { email, password: PASSWORD } });
+  return String(made["token"]);
 }
 
-async function call(
+async function post(
   root: string,
-  method: string,
   path: string,
-  { token, body }: { token?: string; body?: unknown },
+  { token, body }: { token?: string; body: object },
 ): Promise<Record<string, unknown>> {
   const answer = await fetch(`${root}${BASE_PATH}${path}`, {
-    method,
+    method: "POST",
     headers: {
       "Content-Type": "application/json",
       ...(token !== undefined && { Authorization: `Bearer ${token}` }),
     },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
+    body: JSON.stringify(body),
   });
   const text = await answer.text();
-  if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`);
+  if (!answer.ok) throw new Error(`${path}: ${answer.status} ${text}`);
   return JSON.parse(text) as Record<string, unknown>;
 }

@@ -14,11 +14,11 @@ const TREES = [
   "src",
   "tests/conformance",
   "tests/hostile",
-  "tests/invariants",
   "tests/operations",
   "tests/shipping",
   "tests/simulation",
   "tests/support",
+  "tests/verdicts",
 ];
 
 const imports = TREES.flatMap((tree) => [

@@ -11,7 +11,6 @@ import { bundleForNode } from "../../src/lib/bun.ts";
 const FILES = [
   "db/migrations/*.sql",
   "db/migrations/meta/_journal.json",
-  "db/upgrades/*.sql",
   "src/docs/*.{css,js}",
   "src/docs/guides/*.md",
   "src/docs/{embed,oauth,verify}/*.*",

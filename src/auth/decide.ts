@@ -20,34 +20,6 @@ export interface SignInLock {
 }
 
 /**
- * The result of a wrong password. It is not counted while sign-in is locked. Otherwise it is counted, and the fifth
- * wrong password locks sign-in.
- */
-type WrongAttempt = { kind: "locked"; until: Date } | { kind: "counted"; lock: SignInLock };
-
-/**
- * Decides what one wrong password does to the sign-in lock (contract 4.8). Production runs `settleWrongAttempt` in
- * sign-in/queries.ts instead, because one SQL statement must serialise parallel sign-ins. This function is the readable
- * form of that rule, and tests/integration/auth/lock.test.ts checks that both agree.
- */
-export function decideWrongAttempt(
-  lock: SignInLock | undefined,
-  now: Date,
-  scheduleS: readonly number[],
-): WrongAttempt {
-  const until = lockedUntil(lock, now);
-  if (until !== undefined) return { kind: "locked", until };
-  const known = lock === undefined || isForgotten(lock, now) ? { failures: 0, locks: 0 } : lock;
-  const failures = known.failures + 1;
-  const counted = { lastFailureAt: now, locks: known.locks };
-  if (failures < WRONG_ATTEMPTS_TO_LOCK)
-    return { kind: "counted", lock: { ...counted, failures, lockedUntil: null } };
-  const seconds = scheduleS[Math.min(known.locks, scheduleS.length - 1)] ?? 0;
-  const locked = { failures: 0, locks: known.locks + 1, lockedUntil: addMs(now, seconds * 1000) };
-  return { kind: "counted", lock: { ...counted, ...locked } };
-}
-
-/**
  * Returns the instant until which every sign-in is rejected, even with the correct password; undefined if sign-in is
  * not locked.
  */
@@ -62,10 +34,6 @@ export function lockedUntil(
 /** Returns the seconds for the header `Retry-After`, rounded up so that no client comes back too early. */
 export function retryAfterS(until: Date, now: Date): number {
   return Math.max(1, Math.ceil((until.getTime() - now.getTime()) / 1000));
-}
-
-function isForgotten(lock: SignInLock, now: Date): boolean {
-  return addMs(lock.lastFailureAt, FORGET_FAILURES_AFTER_MS) <= now;
 }
 
 /** Number of codes that one budget of `codeBudget` allows within 24 h (contract 4.14). */

@@ -3,7 +3,6 @@ import type { Db } from "../../db/client.ts";
 import { recordAudit } from "../audit/queries.ts";
 import { addMs } from "../lib/clock.ts";
 import type { Config } from "../lib/config.ts";
-import type { Log } from "../lib/log.ts";
 import { CODE_LIMITS_WINDOW_MS, FORGET_FAILURES_AFTER_MS } from "./decide.ts";
 import { deleteEnded, deleteIdleKeys, purgeTime } from "./queries.ts";
 
@@ -68,11 +67,10 @@ export async function purge(
  * is set if a batch was full, which means that more rows may be waiting.
  */
 export async function purgeChunk(
-  deps: PurgeDeps & { readonly log: Log },
+  deps: PurgeDeps,
 ): Promise<{ readonly rows: number; readonly next: string | undefined }> {
   const purged = await purge(deps, await purgeTime(deps.db));
   const counts = Object.values(purged);
   const rows = counts.reduce((sum, count) => sum + count, 0);
-  if (rows > 0) deps.log.info("auth.purged", { ...purged });
   return { rows, next: counts.includes(PURGE_BATCH) ? "" : undefined };
 }

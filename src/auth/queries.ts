@@ -83,7 +83,7 @@ function endedKinds(db: DbOrTx, moments: PurgeMoments): Record<string, EndedRows
     keyedRequests: { from: keyedRequests, at: keyedRequests.createdAt, by: moments.keyedBefore },
     // Portal links that were not used in time.
     portalLinks: { from: portalLinks, at: portalLinks.expiresAt, by },
-    // A sign-in lock is deleted when it has ended and `decideWrongAttempt` would not count its failures any more.
+    // A sign-in lock is deleted when it has ended and `settleWrongAttempt` would not count its failures any more.
     locks: {
       from: signInLocks,
       at: signInLocks.lastFailureAt,

@@ -63,17 +63,15 @@ export interface Config {
   /** Retention in days of history rows that deliveries no longer need; 0 keeps them forever. */
   readonly historyRetentionDays: number;
   readonly rateLimits: boolean;
-  /** Rate limits of API requests: requests per minute and the largest burst. */
+  /** Rate limits of API requests: requests per minute and the largest burst (contract 2.9). */
   readonly rateLimit: Readonly<
     Record<"user" | "ip" | "signIn", { readonly perMinute: number; readonly burst: number }>
   >;
   readonly trustedProxies: readonly string[];
   /** Origins of browser apps that may use the whole API, not only the routes that are open to any origin. */
   readonly corsOrigins: readonly string[];
-  /** The content of `/.well-known/security.txt`; undefined if `SECURITY_CONTACT` is not set. */
-  readonly securityTxt:
-    | { readonly contacts: readonly string[]; readonly policy: string | undefined }
-    | undefined;
+  /** The contacts in `/.well-known/security.txt`; undefined if `SECURITY_CONTACT` is not set. */
+  readonly securityContacts: readonly string[] | undefined;
   /** Origins or complete URLs to which a browser may return after single sign-on, in addition to the dashboard. */
   readonly ssoReturnTo: readonly string[];
   /** Addresses to which webhooks may be sent: `WEBHOOK_ALLOW_HTTP`, `WEBHOOK_ALLOWED_NETWORKS`. */
@@ -89,8 +87,6 @@ export interface Config {
   readonly logLevel: LogLevel;
   /** Whether each API request is logged. */
   readonly accessLog: boolean;
-  /** Minimum duration in ms of a statement that is logged as slow, by its name; 0 disables this log. */
-  readonly slowStatementMs: number;
   /** The OTLP endpoint (over HTTP), and the share of events that are traced; if absent, nothing is traced. */
   readonly traces: { readonly url: string; readonly share: number } | undefined;
   /**
@@ -115,6 +111,26 @@ export class ConfigError extends Error {
 }
 
 const DAY_S = 86_400;
+
+/** Times that the contract fixes (4.8, 4.14). They are part of the configuration so that tests can replace them. */
+const FIXED_TIMES = {
+  lockScheduleS: [60, 120, 240, 480, 900],
+  otpTtlS: 600,
+  otpCooldownS: 60,
+};
+
+/** Settings of earlier versions, which are not read any more. A process that still has one logs a warning. */
+const REMOVED_SETTINGS = [
+  "LOCK_SCHEDULE_S",
+  "OTP_TTL_S",
+  "OTP_COOLDOWN_S",
+  "RATE_LIMIT_TOKEN_BURST",
+  "RATE_LIMIT_IP_BURST",
+  "RATE_LIMIT_SIGN_IN_BURST",
+  "SECURITY_POLICY_URL",
+  "SLOW_STATEMENT_MS",
+];
+
 /** A round of 4 attempts has 3 delays (contract 7.7). */
 const RETRY_DELAYS = 3;
 
@@ -143,29 +159,21 @@ export function readConfig(env: Env = process.env): Config {
     metricsPort: read.optional("METRICS_PORT", () => read.integer("METRICS_PORT", 0, [1, 65_535])),
     metricsHost: read.host("METRICS_HOST", "127.0.0.1"),
     drainDelayMs: read.integer("DRAIN_DELAY_MS", 5_000, [0, 60_000]),
-    retryDelaysMs: read.integers("RETRY_DELAYS_MS", "60000,300000,1800000", {
-      length: RETRY_DELAYS,
-      min: 1,
-    }),
+    retryDelaysMs: read.integers("RETRY_DELAYS_MS", "60000,300000,1800000", RETRY_DELAYS),
     batchHourMs: read.integer("BATCH_HOUR_MS", 3_600_000, [1, 3_600_000]),
-    lockScheduleS: read.integers("LOCK_SCHEDULE_S", "60,120,240,480,900", {
-      length: undefined,
-      min: 1,
-    }),
+    ...FIXED_TIMES,
     accessTokenTtlS: read.integer("ACCESS_TOKEN_TTL_S", DAY_S, [1, 30 * DAY_S]),
     refreshTokenTtlS: read.integer("REFRESH_TOKEN_TTL_S", 30 * DAY_S, [1, 366 * DAY_S]),
     refreshLeewayS: read.integer("REFRESH_LEEWAY_S", 10, [0, 300]),
     refreshMaxDays: limitOf(read, "REFRESH_MAX_DAYS", [1, 3_650]),
     sessionLimits: sessionLimitsOf(read),
-    otpTtlS: read.integer("OTP_TTL_S", 600, [1, 600]),
-    otpCooldownS: read.integer("OTP_COOLDOWN_S", 60, [0, 3_600]),
     deliveryTimeoutMs: read.integer("DELIVERY_TIMEOUT_MS", 15_000, [50, 60_000]),
     ...retentionOf(read),
     rateLimits: read.choice("RATE_LIMITS", "on", ["on", "off"]) === "on",
     rateLimit: rateLimitOf(read),
     trustedProxies: read.networks("TRUSTED_PROXIES"),
     corsOrigins: read.origins("CORS_ORIGINS"),
-    securityTxt: securityTxtOf(read),
+    securityContacts: read.parsed("SECURITY_CONTACT", contactsOf),
     ssoReturnTo: read.returnAddresses("SSO_RETURN_TO"),
     egress: {
       allowHttp: read.choice("WEBHOOK_ALLOW_HTTP", "0", ["0", "1"]) === "1",
@@ -176,13 +184,19 @@ export function readConfig(env: Env = process.env): Config {
     masterKey: read.key("MASTER_KEY") ?? new Uint8Array(),
     masterKeyPrevious: read.optional("MASTER_KEY_PREVIOUS", () => read.key("MASTER_KEY_PREVIOUS")),
     accessLog: read.choice("ACCESS_LOG", "on", ["on", "off"]) === "on",
-    slowStatementMs: read.integer("SLOW_STATEMENT_MS", 1_000, [0, 60_000]),
     traces: tracesOf(read),
     logLevel: read.choice("LOG_LEVEL", "info", LOG_LEVELS),
     parentPid: read.optional("PARENT_PID", () => read.integer("PARENT_PID", 1, [1, 2 ** 31])),
   };
   if (read.errors.length > 0) throw new ConfigError(read.errors);
   return Object.freeze(config);
+}
+
+/** Returns the variables that set a removed setting. */
+export function removedSettings(env: Env = process.env): string[] {
+  return REMOVED_SETTINGS.flatMap((name) => [name, `${name}_FILE`]).filter((name) =>
+    env[name]?.trim(),
+  );
 }
 
 /** Reads only the URLs of the database, for programs that need no other setting. Throws a ConfigError. */
@@ -233,17 +247,6 @@ function connectionsOf(read: SettingsReader): Config["connections"] {
   };
 }
 
-function securityTxtOf(read: SettingsReader): Config["securityTxt"] {
-  const contacts = read.parsed("SECURITY_CONTACT", contactsOf);
-  const policy = read.optional("SECURITY_POLICY_URL", () =>
-    read.url("SECURITY_POLICY_URL", ["https:"]),
-  );
-  if (policy !== undefined && contacts === undefined)
-    read.errors.push("SECURITY_POLICY_URL needs SECURITY_CONTACT.");
-  // `href` cannot contain a line break. A line break in the given text would add a field to the file.
-  return contacts && { contacts, policy: URL.parse(policy ?? "")?.href };
-}
-
 /**
  * Splits a list of contact URIs for vulnerability reports. Throws with a reason if one of them is not a valid contact
  * (RFC 9116).
@@ -253,6 +256,7 @@ function contactsOf(text: string): string[] {
   return uris.map((uri) => {
     if (uri === null || !/^(?:mailto:[^@\s]+@[^@\s]+|https:\/\/\S+|tel:\S+)$/.test(uri.href))
       throw new Error("must be addresses with mailto:, https:// or tel:, separated by commas");
+    // `href` cannot contain a line break. A line break in the given text would add a field to the file.
     return uri.href;
   });
 }
@@ -277,19 +281,14 @@ function limitOf(
 }
 
 function rateLimitOf(read: SettingsReader): Config["rateLimit"] {
+  const rate = (name: string, fallback: number) => read.integer(name, fallback, [1, 1_000_000]);
+  const user = rate("RATE_LIMIT_TOKEN_PER_MINUTE", 600);
+  const ip = rate("RATE_LIMIT_IP_PER_MINUTE", 1_200);
+  const signIn = rate("RATE_LIMIT_SIGN_IN_PER_MINUTE", 300);
   return {
-    user: {
-      perMinute: read.integer("RATE_LIMIT_TOKEN_PER_MINUTE", 600, [1, 1_000_000]),
-      burst: read.integer("RATE_LIMIT_TOKEN_BURST", 300, [1, 1_000_000]),
-    },
-    ip: {
-      perMinute: read.integer("RATE_LIMIT_IP_PER_MINUTE", 1_200, [1, 1_000_000]),
-      burst: read.integer("RATE_LIMIT_IP_BURST", 600, [1, 1_000_000]),
-    },
-    signIn: {
-      perMinute: read.integer("RATE_LIMIT_SIGN_IN_PER_MINUTE", 300, [1, 1_000_000]),
-      burst: read.integer("RATE_LIMIT_SIGN_IN_BURST", 300, [1, 1_000_000]),
-    },
+    user: { perMinute: user, burst: Math.ceil(user / 2) },
+    ip: { perMinute: ip, burst: Math.ceil(ip / 2) },
+    signIn: { perMinute: signIn, burst: signIn },
   };
 }
 

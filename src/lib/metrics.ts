@@ -61,14 +61,10 @@ export function readCounter(
 const PATH = /^(?:https?:\/\/[^/?#]*)?(\/[^?#]*)/;
 const PING_TIMEOUT_MS = 1_000;
 
-/** The metrics of a connection pool (`PoolWatch`). */
+/** The metric of a connection pool (`PoolWatch`). */
 interface PoolFigures {
   readonly pool: string;
-  readonly size: number;
-  readonly waiting: number;
-  readonly waited: number;
   readonly waitedMs: number;
-  readonly slow: number;
 }
 
 /**
@@ -149,25 +145,19 @@ function showProcess(registry: Registry, clock: Clock): void {
 }
 
 function showPools(registry: Registry, pools: readonly PoolFigures[]): void {
-  const show = (
-    declare: typeof readGauge | typeof readCounter,
-    name: string,
-    help: string,
-    read: (pool: PoolFigures) => number,
-  ) =>
-    declare(registry, { name: `reviewrelay_${name}`, help, labelNames: ["pool"] }, () =>
-      pools.map((one) => [{ pool: one.pool.replace(/^reviewrelay-/, "") }, read(one)] as const),
-    );
-  const connections = "Connections to Postgres that a pool may have.";
-  show(readGauge, "pool_connections", connections, ({ size }) => size);
-  const waiting = "Transactions that wait for a connection of the pool.";
-  show(readGauge, "pool_waiting", waiting, (one) => one.waiting);
-  const waited = "Transactions that have asked for a connection.";
-  show(readCounter, "pool_transactions_total", waited, (one) => one.waited);
-  const waitedMs = "Total time that transactions have waited for a connection.";
-  show(readCounter, "pool_wait_seconds_total", waitedMs, (one) => one.waitedMs / 1_000);
-  const slow = "Statements that took SLOW_STATEMENT_MS or longer.";
-  show(readCounter, "slow_statements_total", slow, (one) => one.slow);
+  readCounter(
+    registry,
+    {
+      name: "reviewrelay_pool_wait_seconds_total",
+      help: "Total time that transactions have waited for a connection.",
+      labelNames: ["pool"],
+    },
+    () =>
+      pools.map(({ pool, waitedMs }) => [
+        { pool: pool.replace(/^reviewrelay-/, "") },
+        waitedMs / 1_000,
+      ]),
+  );
 }
 
 /** The state of a process that operators can read over HTTP. */

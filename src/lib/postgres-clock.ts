@@ -1,5 +1,5 @@
 import { fromMs, type Clock } from "./clock.ts";
-import { errorFields, type Log } from "./log.ts";
+import type { Log } from "./log.ts";
 
 /**
  * Largest difference in ms between the clocks of this machine and of PostgreSQL that is tolerated. If it is larger, the
@@ -93,17 +93,14 @@ export class PostgresClock implements Clock {
     this.heard(await this.#source.ask(), askedMs);
   }
 
-  /**
-   * Reads PostgreSQL's time periodically until the signal aborts. While PostgreSQL is unreachable, the clock continues
-   * from the last reading.
-   */
+  /** Reads PostgreSQL's time periodically until the signal aborts. */
   async follow(stop: AbortSignal): Promise<void> {
     while (!stop.aborted) {
       await this.sleep(LOOK_MS, stop);
       try {
         if (!stop.aborted) await this.look();
-      } catch (error) {
-        this.#source?.log.debug("clock.read_failed", errorFields(error));
+      } catch {
+        // The clock continues from the last reading. The readiness check reports that PostgreSQL is unreachable.
       }
     }
   }

@@ -72,17 +72,15 @@ export class SettingsReader {
     return fallback;
   }
 
-  integers(
-    name: string,
-    fallback: string,
-    rule: { length: number | undefined; min: number },
-  ): number[] {
+  /** Reads a list of as many positive whole numbers as `length`. */
+  integers(name: string, fallback: string, length: number): number[] {
     const items = (this.#get(name) ?? fallback).split(",").map((item) => item.trim());
-    const good = items.every((item) => /^\d{1,12}$/.test(item) && Number(item) >= rule.min);
-    const many =
-      rule.length === undefined ? "whole numbers" : `exactly ${rule.length} whole numbers`;
-    if (!good || (rule.length !== undefined && items.length !== rule.length))
-      this.#error(name, `must be ${many} of at least ${rule.min}, separated by commas`);
+    const good = items.every((item) => /^\d{1,12}$/.test(item) && Number(item) > 0);
+    if (!good || items.length !== length)
+      this.#error(
+        name,
+        `must be exactly ${length} whole numbers of at least 1, separated by commas`,
+      );
     return items.map(Number);
   }
 

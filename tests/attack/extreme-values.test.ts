@@ -40,8 +40,15 @@ test("no id in a path causes a 500, for any kind of user", async () => {
   );
   expect(paths.length).toBeGreaterThan(20);
   const refused: Refused = new Set();
-  for (const path of paths)
-    for (const value of [...(EXTREMES["integer"] ?? []), ...(EXTREMES["string"] ?? [])])
+  const forms = formsOfIds();
+  const tried = new Set<string>();
+  for (const path of paths) {
+    // One code reads all ids of a form, so that the first path of each form takes all values.
+    const form = forms.get(path);
+    const isFirst = form !== undefined && !tried.has(form);
+    if (form !== undefined) tried.add(form);
+    const values = [...(EXTREMES["integer"] ?? []), ...(EXTREMES["string"] ?? [])];
+    for (const value of isFirst ? values : FEW)
       for (const who of ["owner", "account", "root"] as const) {
         const segment = value === "" ? "%20" : encodeURIComponent(value.toWellFormed());
         for (const method of ["GET", "DELETE", "PATCH", "POST"]) {
@@ -58,8 +65,19 @@ test("no id in a path causes a 500, for any kind of user", async () => {
           if (status === 403 || status === 405) refused.add(`${method} ${path} ${who}`);
         }
       }
+  }
   expect(world.api.lines.filter((line) => line.includes("request.failed"))).toEqual([]);
 });
+
+/** Returns the schemas of the ids in the path of each GET route. */
+function formsOfIds(): Map<string, string> {
+  return new Map(
+    operationsIn(description).flatMap(({ method, path, parameters }) => {
+      const ids = parameters.filter((one) => one.in === "path").map(({ schema }) => schema);
+      return method === "GET" ? [[path, JSON.stringify(ids)] as const] : [];
+    }),
+  );
+}
 
 /** Fills the id of a record in front of a second id, which is looked up only after the first. */
 function withRecords(path: string): string {

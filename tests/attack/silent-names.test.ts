@@ -61,19 +61,6 @@ describe.skipIf(lacks("mounts"))(`beside ${SILENT} names with a silent name serv
 
   const askedForSilent = () => SILENT_NAMES.reduce((sum, name) => sum + names.asked(name), 0);
 
-  test("a lookup, a password hash and a file read of the same process end before the silent lookups", async () => {
-    const script = ["tests/support/processes/beside-silent-names.ts", String(SILENT)];
-    const child = Bun.spawn(
-      [...names.prefix, process.execPath, ...script, `http://${GOOD}:${receiver.port}/`],
-      { env: process.env, stdout: "pipe", stderr: "inherit" },
-    );
-    expect(JSON.parse(await new Response(child.stdout).text())).toEqual({
-      lookup: SILENT,
-      hash: SILENT,
-      file: SILENT,
-    });
-  });
-
   test("of 32 tenants, a healthy receiver gets its ten events before the first silent lookup times out", async () => {
     const { db } = database;
     const { schedule } = stores;
@@ -162,7 +149,6 @@ describe.skipIf(lacks("mounts"))(`beside ${SILENT} names with a silent name serv
   });
 });
 
-/** The same names as in `beside-silent-names.ts`. */
 const SILENT_NAMES = Array.from({ length: SILENT }, (_, n) => `silent-${n}.test`);
 
 const GOOD = "good.test";

@@ -6,7 +6,7 @@ import { fixture } from "../support/fixture.ts";
 import { lacks } from "../support/needs.ts";
 import { requestText, sendRaw } from "../support/network/raw-http.ts";
 import { until } from "../support/network/receiver.ts";
-import { startShipped } from "../support/network/shipped-proxy.ts";
+import { startShipped } from "../support/shipped-proxy.ts";
 import { startAttackedApi } from "../support/processes/attacked-api.ts";
 
 /* Requests that Bun's server carries out without their answer (contract 2.7), and what nginx makes of them. */

@@ -116,128 +116,7 @@ describe("a commit", () => {
   });
 });
 
-describe("an expiry of a lease", () => {
-  test("finds the shards unclean and records nothing", async () => {
-    await subscribed();
-    await append([0, 0]);
-    await holds("holder");
-    await takeOver();
-    expect(stores.tables.dispatchers).toEqual(["survivor"]);
-    expect(holdings()).toEqual({ survivor: [64, 64] });
-    expect(stores.subscription("one").attempts).toEqual([]);
-  });
-
-  test("fences the commits of the expired dispatcher", async () => {
-    await subscribed();
-    await append([0]);
-    await holds("holder");
-    await takeOver();
-    const { fenced } = await stores.commit("holder", [outcome(1, "delivered")]);
-    expect(fenced).toBe(true);
-    expect(await stores.renew("holder")).toBeNull();
-  });
-
-  test("does not expire a lease that was renewed since it was read", async () => {
-    await subscribed();
-    await holds("holder");
-    const [seen] = await stores.heartbeats();
-    if (seen === undefined) throw new Error("Nobody is there.");
-    expect(await stores.renew("holder")).toMatchObject({ now: 0 });
-    expect(await stores.expire(seen)).toBeUndefined();
-    expect(holdings()).toEqual({ holder: [64, 0] });
-  });
-
-  test("comes too late if another process was faster", async () => {
-    await subscribed();
-    await holds("holder");
-    const [seen] = await stores.heartbeats();
-    if (seen === undefined) throw new Error("Nobody is there.");
-    expect([await stores.expire(seen), await stores.expire(seen)]).toEqual([64, undefined]);
-  });
-});
-
-test("a renewal moves the heartbeat on although the clock of Postgres stands still", async () => {
-  await subscribed();
-  await stores.join("holder");
-  const seen: number[] = [];
-  for (let n = 0; n < 3; n++) {
-    expect(await stores.renew("holder")).toMatchObject({ now: 0 });
-    seen.push(...(await stores.heartbeats()).map(({ renewedMs }) => renewedMs));
-  }
-  expect(seen).toEqual([1, 2, 3]);
-});
-
-describe("an unclean shard", () => {
-  test("stays one when it is given up before its entries were repeated, and is none afterwards", async () => {
-    await subscribed();
-    await holds("holder");
-    await takeOver();
-    const { owned } = await stores.assign("survivor");
-    const left = Array.from(
-      owned,
-      ([shard, claim]) => [shard, { ...claim, unclean: shard < 10 }] as const,
-    );
-    await stores.release("survivor", new Map(left));
-    expect(holdings()).toEqual({ nobody: [64, 10] });
-    await stores.assign("survivor");
-    expect(holdings()).toEqual({ survivor: [64, 10] });
-  });
-
-  test("stays one when its holder leaves without having taken it in", async () => {
-    await subscribed();
-    await holds("holder");
-    await takeOver();
-    await stores.leave("survivor");
-    expect(holdings()).toEqual({ nobody: [64, 64] });
-  });
-});
-
-test("a late release does not change shards that were claimed again", async () => {
-  await subscribed();
-  await stores.join("one");
-  const { owned } = await stores.assign("one");
-  await stores.release("one", owned);
-  const { owned: again } = await stores.assign("one");
-  await stores.release("one", owned);
-  expect(again.size).toBe(64);
-  expect(holdings()).toEqual({ one: [64, 0] });
-});
-
 describe("a batch", () => {
-  test("takes the waiting events review by review, and moves on its grid", async () => {
-    await subscribed({ kind: "batch" });
-    await append([1, 0, null, 1, 2, 0]);
-    await stores.join("dispatcher");
-    await stores.pass(2_300);
-    expect(await stores.dispatchBatch("dispatcher", "one")).toEqual({ fenced: false, jobs: 3 });
-    const { queued, waiting, ...cursor } = stores.subscription("one");
-    expect(queued.map((one) => one.event)).toEqual(["E1", "E4", "E2", "E6", "E5"]);
-    expect(waiting).toEqual([]);
-    expect(cursor).toMatchObject({ lastBatchAtMs: 2_300, nextBatchAtMs: 3_000 });
-  });
-
-  test("of more than a chunk continues with the review in which the chunk ended", async () => {
-    await subscribed({ kind: "batch" });
-    await append(Array.from({ length: CHUNK + 30 }, (_, n) => n % 3));
-    await stores.join("dispatcher");
-    await stores.pass(1_000);
-    expect(await stores.dispatchBatch("dispatcher", "one")).toEqual({ fenced: false, jobs: 3 });
-    const reviews = stores.subscription("one").queued.map((one) => one.review);
-    const changes = reviews.filter((review, n) => review !== reviews[n - 1]);
-    expect([reviews.length, changes.length]).toEqual([CHUNK + 30, 3]);
-  });
-
-  test("is not dispatched before it is due, nor for an expired dispatcher", async () => {
-    await subscribed({ kind: "batch" });
-    await append([0]);
-    await stores.join("dispatcher");
-    await stores.pass(999);
-    expect(await stores.dispatchBatch("dispatcher", "one")).toEqual({ fenced: false, jobs: 0 });
-    await stores.pass(1);
-    expect(await stores.dispatchBatch("nobody", "one")).toEqual({ fenced: true, jobs: 0 });
-    expect(stores.subscription("one").waiting).toEqual(["E1"]);
-  });
-
   test.each([
     ["that is not due stays due when it was", 500, 1_000],
     ["that is overdue waits for the next time of its grid", 1_500, 2_000],
@@ -255,72 +134,28 @@ describe("a batch", () => {
   });
 });
 
-describe("a skip", () => {
-  const MANY = CHUNK + 30;
-
-  async function skipped(): Promise<void> {
-    await subscribed({ failures: 19 });
-    await append(Array.from({ length: MANY }, () => 0));
-    await stores.join("dispatcher");
-    await stores.commit("dispatcher", [outcome(1, "failed")]);
-    await stores.enable("one", "skip");
-  }
-
-  test("takes all that is queued, however much it is", async () => {
-    await skipped();
-    const { queued, ended, settledThrough, skippedThrough } = stores.subscription("one");
-    expect([queued.length, settledThrough, skippedThrough]).toEqual([0, MANY, MANY]);
-    expect(new Set(ended.slice(1).map((one) => one.reason))).toEqual(new Set(["skipped"]));
-  });
-
-  test("leaves only later entries to the loads", async () => {
-    await skipped();
-    await stores.append([{ name: "late", partner: 0, review: 1 }]);
-    const ask = { subscription: "one", after: 0, limit: 64, exceptReviews: [] };
-    const loaded = await stores.load(ask);
-    expect(loaded?.entries.map((one) => one.event)).toEqual(["late"]);
-  });
-
-  test("leaves it skipped, but for what a POST delivers that was under way", async () => {
-    await subscribed({ failures: 19, ordering: "review" });
-    await append([0, 1, 2, 0, 1]);
-    await stores.join("dispatcher");
-    const late = [outcome(1, "delivered"), outcome(4, "delivered"), outcome(5, "retry", 500)];
-    await stores.commit("dispatcher", [outcome(3, "failed")]);
-    await stores.enable("one", "skip");
-    await stores.commit("dispatcher", late);
-    const { ended, queued } = stores.subscription("one");
-    const states = ended.map((one) => one.state);
-    expect([states, queued]).toEqual([
-      ["delivered", "skipped", "failed", "delivered", "skipped"],
-      [],
-    ]);
-    expect(stores.subscription("one").failures).toBe(0);
-  });
+test("a skip of more than a chunk leaves only later entries to the loads", async () => {
+  await subscribed({ failures: 19 });
+  await append(Array.from({ length: CHUNK + 30 }, () => 0));
+  await stores.join("dispatcher");
+  await stores.commit("dispatcher", [outcome(1, "failed")]);
+  await stores.enable("one", "skip");
+  await stores.append([{ name: "late", partner: 0, review: 1 }]);
+  const ask = { subscription: "one", after: 0, limit: 64, exceptReviews: [] };
+  const loaded = await stores.load(ask);
+  expect(loaded?.entries.map((one) => one.event)).toEqual(["late"]);
 });
 
-describe("a delete", () => {
-  test("settles the queued entries, and nothing is appended after it", async () => {
-    await subscribed();
-    await append([0, 1]);
-    await stores.remove("one");
-    expect(await stores.append([{ name: "late", partner: 0, review: 0 }])).toEqual([]);
-    const { queued, ended, lastSequence } = stores.subscription("one");
-    expect([queued, lastSequence]).toEqual([[], null]);
-    expect(ended.map((one) => one.reason)).toEqual(["deleted", "deleted"]);
-  });
-
-  test("records a POST that was under way, which moves no counter", async () => {
-    await subscribed({ failures: 19 });
-    await append([0]);
-    await stores.join("dispatcher");
-    const late = outcome(1, "failed");
-    await stores.remove("one");
-    const answer = await stores.commit("dispatcher", [late]);
-    expect(answer).toEqual({ fenced: false, inactive: ["one"], disabled: [] });
-    const { failures, attempts } = stores.subscription("one");
-    expect([failures, attempts.length]).toEqual([19, 1]);
-  });
+test("a POST that was under way at a delete is recorded and moves no counter", async () => {
+  await subscribed({ failures: 19 });
+  await append([0]);
+  await stores.join("dispatcher");
+  const late = outcome(1, "failed");
+  await stores.remove("one");
+  const answer = await stores.commit("dispatcher", [late]);
+  expect(answer).toEqual({ fenced: false, inactive: ["one"], disabled: [] });
+  const { failures, attempts } = stores.subscription("one");
+  expect([failures, attempts.length]).toEqual([19, 1]);
 });
 
 test("a test that is delivered again was asked for when it was first", async () => {
@@ -377,29 +212,4 @@ function outcome(sequence: number, kind: Outcome["kind"], delayMs = 0): Outcome 
     kind,
     delayMs,
   };
-}
-
-/** Makes a dispatcher the holder of all free shards. */
-async function holds(dispatcher: string): Promise<void> {
-  await stores.join(dispatcher);
-  await stores.assign(dispatcher);
-}
-
-/** Expires the lease of the holder of every shard, and has another dispatcher claim the shards. */
-async function takeOver(): Promise<void> {
-  const [dead] = await stores.heartbeats();
-  if (dead === undefined) throw new Error("Nobody is there.");
-  await stores.join("survivor");
-  expect(await stores.expire(dead)).toBe(64);
-  await stores.assign("survivor");
-}
-
-/** Counts the shards of each dispatcher, and the unclean ones of them. */
-function holdings(): Record<string, [held: number, unclean: number]> {
-  const held: Record<string, [number, number]> = {};
-  for (const { owner, unclean } of stores.tables.shards) {
-    const [count, orphans] = held[owner ?? "nobody"] ?? [0, 0];
-    held[owner ?? "nobody"] = [count + 1, orphans + (unclean ? 1 : 0)];
-  }
-  return held;
 }

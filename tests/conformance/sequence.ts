@@ -24,7 +24,15 @@ export class Sequence {
     this.#stores = stores;
   }
 
-  async take(step: Step): Promise<unknown> {
+  /** Takes a step; returns whether it changed the tables, only asked, or had no target. */
+  async take(step: Step): Promise<"changed" | "asked" | "omitted"> {
+    const { calls, tables } = this.#stores;
+    await this.#take(step);
+    if (this.#stores.calls === calls) return "omitted";
+    return Bun.deepEquals(this.#stores.tables, tables) ? "asked" : "changed";
+  }
+
+  async #take(step: Step): Promise<unknown> {
     for (const { name, queued } of this.#stores.tables.subscriptions)
       for (const entry of queued)
         if (entry.isLogged) this.#logged.set(`${name} ${entry.sequence}`, entry);

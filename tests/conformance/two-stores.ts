@@ -18,6 +18,7 @@ export class TwoStores {
   readonly #simulated = new NamedStore(new SimulatedStore());
   #tables: TablesState = { subscriptions: [], dispatchers: [], shards: [] };
   #named = 0;
+  #calls = 0;
 
   constructor(real: NamedStore) {
     this.#real = real;
@@ -25,6 +26,11 @@ export class TwoStores {
 
   static async on(postgres: Postgres): Promise<TwoStores> {
     return new TwoStores(new NamedStore(await postgres.empty()));
+  }
+
+  /** The number of calls that both stores have answered. */
+  get calls(): number {
+    return this.#calls;
   }
 
   /** The tables at the last comparison. */
@@ -127,6 +133,7 @@ export class TwoStores {
 
   /** Calls both stores and compares first their results and then their tables. */
   async #both<Answer>(ask: (store: NamedStore) => Promise<Answer>): Promise<Answer> {
+    this.#calls += 1;
     const real = await ask(this.#real);
     const simulated = await ask(this.#simulated);
     expect(simulated, "the answer of the simulated store").toEqual(real as never);

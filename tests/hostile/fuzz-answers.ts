@@ -1,7 +1,7 @@
 import { MAX_BODY_BYTES } from "../../dispatcher/http/excerpt.ts";
 import { MAX_HEAD_BYTES, ResponseParser } from "../../dispatcher/http/message.ts";
 import { Prng } from "../simulation/prng.ts";
-import { cut, mutate, type Corpus } from "./mutate.ts";
+import { cut, inputAt, type Corpus } from "./mutate.ts";
 
 const OK = "HTTP/1.1 200 OK\r\n";
 const CHUNKED = "Transfer-Encoding: chunked\r\n\r\n";
@@ -60,7 +60,7 @@ export interface Broken {
   readonly promise: string;
 }
 
-/** Feeds mutated responses to the response parser, and stops at the first input that breaks a guarantee. */
+/** Feeds the seeds and mutations of them to the response parser, and stops at the first input that breaks a guarantee. */
 export function fuzzAnswers({
   inputs,
   seed,
@@ -70,7 +70,7 @@ export function fuzzAnswers({
 }): Broken | undefined {
   const prng = new Prng(seed);
   for (let i = 0; i < inputs; i++) {
-    const input = mutate(CORPUS, prng);
+    const input = inputAt(i, CORPUS, prng);
     const promise = brokenPromise(input, cut(input, prng));
     if (promise !== undefined) return { input, promise };
   }

@@ -1,7 +1,7 @@
 import { connect } from "node:net";
 
 import { Prng } from "../simulation/prng.ts";
-import { mutate, type Corpus } from "./mutate.ts";
+import { inputAt, type Corpus } from "./mutate.ts";
 
 const HOST = "Host: localhost\r\n";
 const json = (path: string, body: string, more = "") =>
@@ -146,7 +146,7 @@ interface EdgeOptions {
   readonly leaveMs: number;
 }
 
-/** Sends mutated requests to a running API, and stops at the first 500 or as soon as the server no longer responds. */
+/** Sends the seeds and mutations of them to a running API, and stops at the first 500 or as soon as the server no longer responds. */
 export async function fuzzEdge(
   root: string,
   { inputs, seed, leaveMs }: EdgeOptions,
@@ -157,8 +157,8 @@ export async function fuzzEdge(
   let sent = 0;
   const work = async () => {
     while (sent < inputs && broken === undefined) {
+      const input = inputAt(sent, CORPUS, prng);
       sent += 1;
-      const input = mutate(CORPUS, prng);
       const found = await statusesAfter(root, input, leaveMs);
       for (const status of found) statuses[status] = (statuses[status] ?? 0) + 1;
       if (found.includes(500)) broken ??= { input, promise: "is no 500" };

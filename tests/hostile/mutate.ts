@@ -9,11 +9,16 @@ export interface Corpus {
 const MAX_EDITS = 4;
 const MAX_REPEATS = 600;
 
+/** Returns the input number `index` of a run: first each seed as it is, then mutated ones. */
+export function inputAt(index: number, corpus: Corpus, prng: Prng): string {
+  return corpus.seeds[index] ?? mutate(corpus, prng);
+}
+
 /**
  * Mutates a seed: inserts bytes and tokens, and removes parts, doubles them, or replaces them by parts of other
  * seeds.
  */
-export function mutate({ seeds, tokens }: Corpus, prng: Prng): string {
+function mutate({ seeds, tokens }: Corpus, prng: Prng): string {
   let text = prng.pick(seeds);
   // Mostly one edit: a parser rejects the first damage, and later code never sees the others.
   const edits = prng.chance(0.6) ? 1 : prng.int(2, MAX_EDITS);

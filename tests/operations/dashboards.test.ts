@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { migrate } from "../../db/migrate.ts";
 import { freePort } from "../../scripts/demo/stores/keep.ts";
 import { ROOT } from "../../scripts/install/install.ts";
+import { until } from "../support/network/receiver.ts";
 import { ApiProcess } from "../support/processes/api-process.ts";
 import { DispatcherProcess } from "../support/processes/dispatcher-process.ts";
 import {
@@ -29,18 +30,11 @@ test.skipIf(!isHere)(
   async () => {
     const drill = begin();
     const prometheus = await startPrometheus(drill, await startProduct(drill));
-    await Bun.sleep(SCRAPED_MS);
-    const dashboard: { panels: Panel[] } = JSON.parse(
-      readFileSync(join(ROOT, "deploy/grafana/reviewrelay.json"), "utf8"),
-    );
-    const empty: string[] = [];
-    for (const { title, targets = [] } of dashboard.panels)
-      for (const { expr } of targets) {
-        const query = encodeURIComponent(expr.replaceAll("$__rate_interval", INTERVAL));
-        const { status, data } = await ask(prometheus, `query?query=${query}`);
-        if (status !== "success" || !(data?.result.length > 0)) empty.push(`${title}: ${expr}`);
-      }
-    expect(empty).toEqual([]);
+    let empty: readonly string[] = [];
+    await until("a series in every panel", async () => {
+      empty = await emptyPanels(prometheus);
+      return empty.length === 0;
+    }).catch(() => expect(empty).toEqual([]));
     const { data } = await ask(prometheus, "rules");
     const rules = data.groups.flatMap((group: { rules: object[] }) => group.rules);
     expect(rules.length).toBeGreaterThan(0);
@@ -48,8 +42,21 @@ test.skipIf(!isHere)(
   },
 );
 
-/** How long the product works while Prometheus scrapes it once a second. */
-const SCRAPED_MS = 15_000;
+/** Returns the queries without a series. Prometheus scrapes once a second. */
+async function emptyPanels(prometheus: string): Promise<string[]> {
+  const dashboard: { panels: Panel[] } = JSON.parse(
+    readFileSync(join(ROOT, "deploy/grafana/reviewrelay.json"), "utf8"),
+  );
+  const empty: string[] = [];
+  for (const { title, targets = [] } of dashboard.panels)
+    for (const { expr } of targets) {
+      const query = encodeURIComponent(expr.replaceAll("$__rate_interval", INTERVAL));
+      const { status, data } = await ask(prometheus, `query?query=${query}`);
+      if (status !== "success" || !(data?.result.length > 0)) empty.push(`${title}: ${expr}`);
+    }
+  return empty;
+}
+
 const INTERVAL = "5s";
 
 interface Panel {

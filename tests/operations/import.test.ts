@@ -1,11 +1,12 @@
 // Moves a generated platform in, with a kill on the way; `IMPORT_SHARE=1` takes the full size of 1,000,000 reviews.
 import { expect, test } from "bun:test";
 import { spawn } from "node:child_process";
-import { createHmac } from "node:crypto";
-import { createWriteStream, mkdtempSync, rmSync } from "node:fs";
+import { createHash, createHmac } from "node:crypto";
+import { createReadStream, createWriteStream, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { once } from "node:events";
+import { createInterface } from "node:readline";
 
 import { ROOT } from "../../scripts/install/install.ts";
 import { created } from "../support/factory.ts";
@@ -15,6 +16,7 @@ import {
   countAttempts,
   emailOf,
   FIRST_ID,
+  type Line,
   OLD_HASHES,
   OLD_PASSWORD,
   oldSecret,
@@ -67,6 +69,7 @@ test("a platform is imported over a kill, exported and imported elsewhere, and i
 
   const exported = join(directory.path, "first.ndjson");
   await command("export", exported);
+  await expectMoved(exported);
   const other = await createDatabase();
   const second = join(directory.path, "second.ndjson");
   await command("import", exported, { DATABASE_URL: other.url });
@@ -89,6 +92,47 @@ async function killAfterSomeLines(file: string): Promise<void> {
   child.kill("SIGKILL");
   await once(child, "exit");
   expect(await rowsOf("reviews")).toBeLessThan(SIZES.reviews);
+}
+
+/** The fields that identify a line of a kind in an export. Other kinds have an `id`. */
+const KEYS: Readonly<Record<string, readonly string[]>> = {
+  oauth_client: ["client_id"],
+  subscription: ["partner_id", "label"],
+  response: ["review_id"],
+  flag: ["review_id"],
+  history: ["review_id", "event"],
+};
+
+const keyOf = (line: Line): string =>
+  JSON.stringify([line.kind, ...(KEYS[line.kind] ?? ["id"]).map((name) => line[name])]);
+
+/** Expects a line of the export for each line of the platform, with each of its fields as it was given. */
+async function expectMoved(exported: string): Promise<void> {
+  const ids = new Map<unknown, unknown>();
+  const wanted = new Map<string, object>();
+  for (const one of platformLines(SIZES, receiver.url)) {
+    const { external_id: externalId, client_secret: secret, ...given } = one;
+    if (externalId !== undefined) ids.set(externalId, given["id"]);
+    // An export refers to records by their ids, and has the hash of a client's secret.
+    const referring = Object.entries(given).map(([name, value]) => [name, ids.get(value) ?? value]);
+    const line: Line = { ...given, ...Object.fromEntries(referring) };
+    const hash = createHash("sha256").update(String(secret)).digest("hex");
+    wanted.set(keyOf(line), {
+      ...line,
+      // A row of the history keeps no external id.
+      ...(externalId !== undefined && line.kind !== "history" && { external_id: externalId }),
+      ...(secret !== undefined && { secret_hash: `sha256:${hash}` }),
+    });
+  }
+  for await (const text of createInterface({ input: createReadStream(exported) })) {
+    const line = JSON.parse(text) as Line;
+    const given = wanted.get(keyOf(line));
+    // The tenants of the test itself are exported as well.
+    if (given === undefined) continue;
+    expect(line).toMatchObject(given);
+    wanted.delete(keyOf(line));
+  }
+  expect([...wanted.keys()]).toEqual([]);
 }
 
 async function signInWithEachHash(): Promise<void> {

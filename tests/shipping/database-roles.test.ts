@@ -115,7 +115,7 @@ describe("an empty database with two users", () => {
     const lines = fileOf({ id: 800, external_id: "p-2" });
     const { status, said } = await operate(["import", lines], empty.serviceEnv);
     expect(said).toContain(
-      "permission denied for sequence companies_id_seq: name the user that owns the tables in MAINTENANCE_DATABASE_URL",
+      "permission denied for sequence companies_id_seq: set MAINTENANCE_DATABASE_URL to the user that owns the tables",
     );
     expect([status, said]).toEqual([78, expect.not.stringMatching(STACK)]);
   });

@@ -34,7 +34,6 @@ import {
   EVERY_OPTION,
   helm,
   IMAGE,
-  kustomize,
   read,
   servicesOf,
   yamlOf,
@@ -60,11 +59,11 @@ test.skipIf(hasNoPods)(
   120_000,
 );
 
-test.skipIf(hasNoPods || lacks("kubectl"))(
-  "the Kustomize base leads from secrets.example.yaml to a signed delivery",
+test.skipIf(hasNoPods || lacks("helm"))(
+  "the objects of the chart with its defaults lead from secrets.example.yaml to a signed delivery",
   async () => {
     await createStore(compose["services"].postgres.environment);
-    const containers = containersOf(documentsOf(kustomize(join(DEPLOY, "kubernetes"))));
+    const containers = containersOf(documentsOf(helm("--no-hooks")));
     const given = { secrets: clusterSecrets({ database_url: databasePassword }), env: TRY };
     for (const one of containers.filter(({ isInit }) => isInit))
       expect([one.pod, await pods.run(one, given)]).toMatchObject([one.pod, { status: 0 }]);
@@ -171,7 +170,7 @@ function clusterSecrets(...passwords: readonly Readonly<Record<string, string>>[
   const values = { redis_url: redisPassword, smtp_url: "password" };
   const key = randomBytes(32).toString("base64");
   return Object.fromEntries(
-    documentsOf(read("kubernetes/secrets.example.yaml")).map(({ metadata, stringData }, at) => {
+    documentsOf(read("helm/secrets.example.yaml")).map(({ metadata, stringData }, at) => {
       const target = mkdtempSync(join(folder, "secret-"));
       chmodSync(target, 0o755);
       for (const [name, text] of Object.entries<string>(stringData)) {

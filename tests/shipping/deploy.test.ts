@@ -9,7 +9,6 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
-  writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -25,7 +24,6 @@ import {
   EVERY_OPTION,
   helm,
   IMAGE,
-  kustomize,
   read,
   servicesOf,
   type Yaml,
@@ -81,7 +79,6 @@ describe("the image", () => {
     const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
     expect(containerfile).toContain(`ARG VERSION=${version}`);
     expect(read("compose.yaml")).toContain(`image: reviewrelay:${version}`);
-    expect(read("kubernetes/kustomization.yaml")).toContain(`newTag: ${version}`);
     expect(chart).toMatchObject({ version, appVersion: version });
   });
 
@@ -157,42 +154,20 @@ describe("compose.yaml", () => {
   });
 });
 
-describe("the manifests", () => {
-  const documents = ["namespace", "reviewrelay", "settings", "secrets.example"].flatMap((name) =>
-    documentsOf(read(`kubernetes/${name}.yaml`)),
-  );
-  const pods = documents.flatMap((one) =>
-    one["spec"]?.template ? [{ kind: one["kind"], ...one["spec"].template.spec }] : [],
-  );
-  const [rendered, settings] = documents
-    .filter((one) => one["kind"] === "ConfigMap")
-    .map((one) => one["data"]);
-
-  test.skipIf(lacks("helm"))("are the chart with its defaults", () => {
-    expect(helm("--no-hooks")).toBe(read("kubernetes/reviewrelay.yaml"));
-    const monitors = ["--set", "podMonitor.enabled=true", "--show-only", "templates/monitors.yaml"];
-    expect(helm(...monitors)).toBe(read("kubernetes/pod-monitors.yaml"));
-  });
-
-  test.skipIf(lacks("kubectl", "helm"))("are built by kustomize as the chart is by helm", () => {
-    const base = join(DEPLOY, "kubernetes");
-    const folder = mkdtempSync(join(tmpdir(), "kustomize-"));
-    cpSync(base, folder, { recursive: true });
-    const file = join(folder, "kustomization.yaml");
-    writeFileSync(
-      file,
-      readFileSync(file, "utf8").replace("# - path: two-users", "- path: two-users"),
-    );
-    expect(inCluster(kustomize(base))).toEqual(inCluster(helm("--no-hooks")));
-    expect(inCluster(kustomize(folder))).toEqual(inCluster(helm("--no-hooks", ...EVERY_OPTION)));
-    rmSync(folder, { recursive: true });
-  });
+describe.skipIf(lacks("helm"))("the objects of the chart with its defaults", () => {
+  const render = () => {
+    const documents = documentsOf(helm("--no-hooks"));
+    const ofKind = (kind: string) => documents.filter((one) => one["kind"] === kind);
+    const pods: Yaml[] = ofKind("Deployment").map(({ spec }) => spec.template.spec);
+    return { ofKind, pods, settings: ofKind("ConfigMap")[0]?.["data"] };
+  };
 
   test("use known settings", () => {
-    expect(unknown(Object.keys({ ...rendered, ...settings }))).toEqual([]);
+    expect(unknown(Object.keys(render().settings))).toEqual([]);
   });
 
   test("run commands of the executable as an unprivileged user on a read-only root, after the migrations", () => {
+    const { pods } = render();
     expect(pods.map(({ containers }) => containers[0].args)).toEqual([["api"], ["dispatcher"]]);
     for (const { initContainers, containers, securityContext } of pods) {
       expect(initContainers.map(({ args }: Yaml) => args)).toEqual([["migrate"]]);
@@ -209,8 +184,9 @@ describe("the manifests", () => {
   });
 
   test("trust no network, and let nothing in or out that no policy names", () => {
-    expect([rendered.TRUSTED_PROXIES, settings.TRUSTED_PROXIES]).toEqual(["", ""]);
-    const policies = documents.filter((one) => one["kind"] === "NetworkPolicy");
+    const { ofKind, settings } = render();
+    expect(settings.TRUSTED_PROXIES).toBe("");
+    const policies = ofKind("NetworkPolicy");
     expect(policies[0]?.["spec"]).toMatchObject({
       podSelector: { matchLabels: { app: "reviewrelay" } },
       policyTypes: ["Ingress", "Egress"],
@@ -220,6 +196,8 @@ describe("the manifests", () => {
   });
 
   test("probe existing health endpoints and leave time to drain", () => {
+    const { pods, settings } = render();
+    expect(pods).toHaveLength(2);
     for (const { containers, terminationGracePeriodSeconds } of pods) {
       expect(containers[0].readinessProbe.httpGet).toEqual({ path: "/readyz", port: "operations" });
       expect(containers[0].ports).toContainEqual({ name: "operations", containerPort: 9464 });
@@ -230,7 +208,8 @@ describe("the manifests", () => {
   });
 
   test("name the jobs of the metrics as the alert rules do", () => {
-    const jobs = documentsOf(read("kubernetes/pod-monitors.yaml")).flatMap((one) =>
+    const monitors = ["--set", "podMonitor.enabled=true", "--show-only", "templates/monitors.yaml"];
+    const jobs = documentsOf(helm(...monitors)).flatMap((one) =>
       one["spec"].podMetricsEndpoints[0].relabelings.map(({ replacement }: Yaml) => replacement),
     );
     const named = [...read("prometheus/rules.yaml").matchAll(/job="([\w-]+)"/g)];
@@ -242,7 +221,6 @@ const inCluster = (text: string) => containersOf(documentsOf(text));
 
 describe.each<[string, NeedName[], () => Container[]]>([
   ["compose.yaml", [], () => servicesOf(read("compose.yaml"), { SERVER_ROOT: "", MAIL_FROM: "" })],
-  ["the Kustomize base", ["kubectl"], () => inCluster(kustomize(join(DEPLOY, "kubernetes")))],
   ["the chart", ["helm"], () => inCluster(helm())],
   ["the chart with every option", ["helm"], () => inCluster(helm(...EVERY_OPTION))],
 ])("%s", (_, needs, containers) => {
@@ -263,7 +241,7 @@ describe.each<[string, NeedName[], () => Container[]]>([
     "names in the settings all files of the secrets of a container, and no other",
     () => {
       const keys = Object.fromEntries(
-        documentsOf(read("kubernetes/secrets.example.yaml")).map(({ metadata, stringData }) => [
+        documentsOf(read("helm/secrets.example.yaml")).map(({ metadata, stringData }) => [
           metadata.name,
           Object.keys(stringData),
         ]),

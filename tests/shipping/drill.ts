@@ -4,17 +4,17 @@ import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { decodeTime } from "ulid";
-
 import { connect, type RawDb } from "../../db/client.ts";
 import { startStores } from "../../scripts/demo/stores/keep.ts";
 import { createSecretBox, type SecretBox } from "../../src/lib/secrets.ts";
-import { judgeArrivals } from "../invariants/arrivals.ts";
 import { addProvider, connectStore, created, type TestProvider } from "../support/factory.ts";
 import { Receiver, until } from "../support/network/receiver.ts";
 import { insertSubscription } from "../support/outbox.ts";
 import type { ApiProcess } from "../support/processes/api-process.ts";
 import { addTenants, type TestPartner } from "../support/tenants.ts";
+import { type Accepted, type Fault, type Post, reviewKey } from "../verdicts/facts.ts";
+import { readTables } from "../verdicts/read-tables.ts";
+import { judge } from "../verdicts/violations.ts";
 
 /** What a drill of operations works on: a folder of its own, and the ends of everything that it starts. */
 export interface Drill {
@@ -47,12 +47,14 @@ export async function startDurableStores(
   const stores = await startStores({
     folder: mkdtempSync(join(folder, "stores-")),
     logFile: join(folder, "stores.log"),
-    ...(postgres && { postgres: { durable: true } }),
+    ...(postgres && { postgres: { durable: true, settings: ["track_commit_timestamp=on"] } }),
     redis: true,
   });
   atEnd(() => stores.stop());
   return { databaseUrl: stores.databaseUrl ?? "", redisUrl: stores.redisUrl ?? "" };
 }
+
+const RETRY_DELAYS_MS = [300, 600, 900];
 
 /** Returns the settings of processes that deliver to receivers on loopback. */
 export function settingsOf(
@@ -65,7 +67,7 @@ export function settingsOf(
     MASTER_KEY: masterKey.toString("base64"),
     WEBHOOK_ALLOW_HTTP: "1",
     WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8",
-    RETRY_DELAYS_MS: "300,600,900",
+    RETRY_DELAYS_MS: RETRY_DELAYS_MS.join(","),
   };
 }
 
@@ -112,6 +114,8 @@ export async function addEndpoint(
 export interface Load {
   /** The names of the accepted reviews. */
   readonly accepted: string[];
+  /** The accepted events. */
+  readonly taken: readonly Accepted[];
   /** The counts of the answers, by status or kind of failure. */
   readonly answers: Map<string, number>;
   /** Lets the requests under way end, and sends no more. */
@@ -141,6 +145,7 @@ export function startLoad(
   { root = api.root, names = "early", clients = CLIENTS, paceMs, timeoutMs }: LoadOptions = {},
 ): Load {
   const accepted: string[] = [];
+  const taken: Accepted[] = [];
   const answers = new Map<string, number>();
   const over = new AbortController();
   const send = async (endpoint: Endpoint, event: object) => {
@@ -157,14 +162,17 @@ export function startLoad(
     if (endpoint === undefined) return;
     for (let n = 0; !over.signal.aborted; n++) {
       const name = `${names} review ${n} of client ${client}`;
-      const event = created(endpoint.siteId, name);
+      const event = created(endpoint.siteId, name, { reviewer: name });
       while (!(await send(endpoint, event))) await Bun.sleep(RETRY_MS);
       accepted.push(name);
+      const review = reviewKey(endpoint.siteId, name);
+      taken.push({ eventId: String(event["id"]), review, marker: name });
       if (paceMs !== undefined) await Bun.sleep(paceMs);
     }
   });
   return {
     accepted,
+    taken,
     answers,
     async stop() {
       over.abort();
@@ -185,70 +193,89 @@ export function untilDelivered(db: RawDb): Promise<void> {
   return until("an empty queue", isEmpty, DRAINS_MS);
 }
 
-interface Judgement {
-  /** The accepted reviews that the history lacks. */
-  readonly unrecorded: readonly string[];
-  /** The ids of events of the history that did not arrive. */
-  readonly missing: readonly string[];
-  /** The ids of events that arrived and are not in the history. */
-  readonly unknown: readonly string[];
-  /** The number of first arrivals after the one of a later event of their endpoint. */
-  readonly overtaken: number;
-}
+/** The rules that a drill cannot judge: it keeps no wrong answers and no ends of processes. */
+const UNJUDGED = ["answers are right", "processes live"];
 
-/** Compares accepted reviews and arrivals with the history. Events of the last moments may be under way still. */
-export async function judge(
-  db: RawDb,
-  endpoints: readonly Endpoint[],
-  accepted: readonly string[],
-  beforeMs = Number.POSITIVE_INFINITY,
-): Promise<Judgement> {
-  // The arrivals are read first, so that the history has each of their events.
-  const arrivals = endpoints.map(({ receiver, siteId }) => ({ siteId, ids: receiver.eventIds }));
-  const history = await db.sql<{ id: string; name: string; siteId: number }[]>`
-    select h.event_id as id, r.external_review_id as name, h.store_review_site_id as "siteId"
-      from review_history h join reviews r on r.id = h.review_id order by h.id`;
-  const recorded = new Set(history.map(({ name }) => name));
-  const verdicts = arrivals.map(({ siteId, ids }) => {
-    const wanted = history.filter((one) => one.siteId === siteId).map(({ id }) => id);
-    const places = new Map(wanted.map((id, place) => [id, place]));
-    const arrived = new Set(ids);
-    const known = ids.flatMap((id) => {
-      const place = places.get(id);
-      return place === undefined ? [] : [{ lane: "", place }];
-    });
-    return {
-      missing: wanted.filter((id) => decodeTime(id) < beforeMs && !arrived.has(id)),
-      unknown: [...arrived].filter((id) => !places.has(id)),
-      overtaken: judgeArrivals(known).overtaken.length,
-    };
-  });
-  return {
-    unrecorded: accepted.filter((name) => !recorded.has(name)),
-    missing: verdicts.flatMap(({ missing }) => missing),
-    unknown: verdicts.flatMap(({ unknown }) => unknown),
-    overtaken: verdicts.reduce((sum, { overtaken }) => sum + overtaken, 0),
-  };
+interface Judged {
+  readonly db: RawDb;
+  readonly masterKey: Uint8Array;
+  readonly endpoints: readonly Endpoint[];
+  readonly load: Pick<Load, "taken">;
+  /** The kills and cuts. Only they allow that an attempt is repeated. */
+  readonly faults?: readonly Fault[];
+  readonly retryDelaysMs?: readonly number[];
 }
 
 /**
- * Expects that every accepted review is in the history, that every event of the history was delivered, for the first
- * time in the order of the history, and that no attempt is recorded twice.
+ * Waits until all is delivered, and judges tables and arrivals by the rules of tests/verdicts: nothing accepted is lost,
+ * invented, overtaken, misnumbered, counted wrong or signed wrong.
  */
-export async function expectAllInOrder(
-  db: RawDb,
-  endpoints: readonly Endpoint[],
-  accepted: readonly string[],
-): Promise<void> {
+export async function expectNoViolations({
+  db,
+  masterKey,
+  endpoints,
+  load,
+  faults = [],
+  retryDelaysMs = RETRY_DELAYS_MS,
+}: Judged): Promise<void> {
   await untilDelivered(db);
-  expect(await judge(db, endpoints, accepted)).toEqual({
-    unrecorded: [],
-    missing: [],
-    unknown: [],
-    overtaken: 0,
+  const tables = await readTables({ db, box: createSecretBox({ current: masterKey }) });
+  // The demo's own subscriptions have no receivers here.
+  const hosts = new Set(endpoints.map(({ receiver }) => new URL(receiver.url).host));
+  const subscriptions = tables.subscriptions.filter(({ host }) => hosts.has(host));
+  expect(subscriptions).toHaveLength(endpoints.length);
+  const ids = new Set(subscriptions.map(({ id }) => id));
+  const watched = <T extends { readonly subscriptionId: string }>(rows: readonly T[]) =>
+    rows.filter(({ subscriptionId }) => ids.has(subscriptionId));
+  // Each subscription is created before the first event, some by an insert that leaves no row in the audit log.
+  const creations = subscriptions.map(({ id, createdMs, filter }) => ({
+    operation: {
+      kind: "create" as const,
+      subscriptionId: id,
+      startedMs: createdMs,
+      endedMs: createdMs,
+      status: 201,
+      filter,
+    },
+    audit: { action: "WEBHOOK_CREATED", subscriptionId: id, held: null, committedMs: createdMs },
+  }));
+  const { findings, unjudged } = judge({
+    ...tables,
+    subscriptions,
+    queued: watched(tables.queued),
+    settled: watched(tables.settled),
+    attempts: watched(tables.attempts),
+    batchEntries: watched(tables.batchEntries),
+    audit: [...watched(tables.audit), ...creations.map(({ audit }) => audit)],
+    operations: creations.map(({ operation }) => operation),
+    posts: postsOf(endpoints.map(({ receiver }) => receiver)),
+    accepted: load.taken,
+    faults,
+    retryDelaysMs,
   });
-  const twice = await db.sql`
-    select subscription_id, event_id, round, attempt from delivery_attempts
-     group by 1, 2, 3, 4 having count(*) > 1`;
-  expect([...twice]).toEqual([]);
+  expect(findings.slice(0, MOST_SHOWN)).toEqual([]);
+  expect(unjudged).toEqual(UNJUDGED);
+}
+
+/** The most violations that a failure shows. */
+const MOST_SHOWN = 10;
+
+/** Returns the requests of some receivers in order of arrival. */
+function postsOf(receivers: readonly Pick<Receiver, "received">[]): Post[] {
+  return receivers
+    .flatMap(({ received }) =>
+      received.map(({ at, headers, body, answered }): Post => ({
+        atMs: performance.timeOrigin + at,
+        host: headers["host"] ?? "",
+        eventId: headers["x-svc-delivery"] ?? "",
+        event: headers["x-svc-event"] ?? "",
+        attempt: Number(headers["x-svc-attempt"]),
+        signature: headers["x-svc-signature"] ?? "",
+        previousSignature: headers["x-svc-signature-previous"] ?? null,
+        body,
+        status: answered?.status ?? null,
+        endedMs: answered === undefined ? null : performance.timeOrigin + answered.at,
+      })),
+    )
+    .toSorted((a, b) => a.atMs - b.atMs);
 }

@@ -41,25 +41,35 @@ for (const { name, needs, has, run } of clients()) {
 }
 
 /** Languages whose libraries these tests do not install: only the syntax of the client is checked. */
-for (const [name, program, ...check] of [
-  ["php", "php", "-l"],
-  ["ruby", "ruby", "-c"],
-  ["csharp", "java", "-version"],
+for (const [name, check, ending] of [
+  ["php", "-l", ".php"],
+  ["ruby", "-c", ".rb"],
 ] as const) {
-  test.skipIf(lacks(program, "java") || python === undefined)(
-    `openapi-generator ${name}: every file of the client is generated and has valid syntax`,
+  test.skipIf(lacks(name, "java") || python === undefined)(
+    `openapi-generator ${name}: every file of the client has valid syntax`,
     async () => {
       const folder = mkdtempSync(join(work, "client-"));
-      await openapiGenerator(name, folder);
-      const ending = { php: ".php", ruby: ".rb", csharp: ".cs" }[name];
-      const files = readdirSync(folder, { recursive: true, encoding: "utf8" });
-      const sources = files.filter((file) => file.endsWith(ending));
-      expect(sources.length).toBeGreaterThan(100);
-      if (name === "csharp") return;
-      for (const file of sources) await output([program, ...check, file], folder);
+      const sources = await sourcesOf(name, folder, ending);
+      for (const file of sources) await output([name, check, file], folder);
     },
     LIMIT_MS,
   );
+}
+
+// No test compiles the client for C#.
+test.skipIf(lacks("java") || python === undefined)(
+  "openapi-generator csharp: the client is generated",
+  async () => void (await sourcesOf("csharp", mkdtempSync(join(work, "client-")), ".cs")),
+  LIMIT_MS,
+);
+
+/** Generates a client, and returns its source files. */
+async function sourcesOf(language: string, folder: string, ending: string): Promise<string[]> {
+  await openapiGenerator(language, folder);
+  const files = readdirSync(folder, { recursive: true, encoding: "utf8" });
+  const sources = files.filter((file) => file.endsWith(ending));
+  expect(sources.length).toBeGreaterThan(100);
+  return sources;
 }
 
 const GO = `package main
@@ -209,7 +219,7 @@ async function installed(): Promise<boolean> {
 
 /** Returns the output of a command; throws with all that it printed if it fails. */
 async function output(command: string[], cwd: string): Promise<string> {
-  const env = { ...process.env, ...GO_ENV, GOFLAGS: "-mod=mod" };
+  const env = { ...process.env, ...GO_ENV, GOFLAGS: `-mod=mod ${GO_ENV["GOFLAGS"]}` };
   const child = Bun.spawn(command, { cwd, env, stdout: "pipe", stderr: "pipe" });
   const [out, err] = await Promise.all([child.stdout.text(), child.stderr.text()]);
   if ((await child.exited) !== 0) throw new Error(`${command.join(" ")}: ${out}${err}`);

@@ -11,9 +11,9 @@ import {
   isBelow,
   type PlatformProxy,
   startPlatformProxy,
-} from "../support/network/platform-proxy.ts";
+} from "../support/platform-proxy.ts";
 import { until } from "../support/network/receiver.ts";
-import { startShipped } from "../support/network/shipped-proxy.ts";
+import { startShipped } from "../support/shipped-proxy.ts";
 import { createDatabase } from "../support/postgres.ts";
 
 const database = fixture(createDatabase);
@@ -66,7 +66,7 @@ for (const name of ["nginx", "caddy"] as const)
 
 for (const [file, name] of [
   ["nginx.conf", "nginx"],
-  ["Caddyfile", "caddy"],
+  // Both files of Caddy have the same options (deploy.test.ts).
   ["Caddyfile.platform", "caddy"],
 ] as const)
   test.skipIf(lacks(name))(

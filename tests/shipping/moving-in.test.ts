@@ -12,7 +12,7 @@ import { startSmtpSink } from "../../scripts/demo/smtp-sink.ts";
 import { ROOT } from "../../scripts/install/install.ts";
 import { isSigned } from "../../src/docs/verify/verify.ts";
 import { fixture } from "../support/fixture.ts";
-import { type PlatformProxy, startAnyProxy } from "../support/network/platform-proxy.ts";
+import { type PlatformProxy, startAnyProxy } from "../support/platform-proxy.ts";
 import { Receiver, until } from "../support/network/receiver.ts";
 import { FIRST_OWN_ID } from "../../db/own-ids.ts";
 import {
@@ -44,7 +44,7 @@ describe.skipIf(lacks("bash", "psql", "openssl", "curl")).each(SHAPES)(
         `{ ${blocks("moving-in", "2", shape).join("\n")}\n } 2>&1 || true`,
       );
       expect(said).toContain(
-        `user ${PLATFORM.doubledId}: email is that of the user 2 "ada@alder.example" (external_id u2): leave`,
+        `user ${PLATFORM.doubledId}: email is that of the user 2 "ada@alder.example" (external_id u2): omit id`,
       );
       await platform.mergeUsers();
       expect(counts(await run("2"))).toEqual(IMPORTED);

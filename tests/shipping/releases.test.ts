@@ -13,10 +13,13 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { connect } from "../../db/client.ts";
+import { connect, type RawDb } from "../../db/client.ts";
+import { schemaState } from "../../db/migrate.ts";
 import { ROOT } from "../../scripts/install/install.ts";
+import { catalogOf } from "../support/declared-schema.ts";
 import { created } from "../support/factory.ts";
 import { Receiver, until } from "../support/network/receiver.ts";
+import { createDatabase } from "../support/postgres.ts";
 import { ApiProcess } from "../support/processes/api-process.ts";
 import { DispatcherProcess } from "../support/processes/dispatcher-process.ts";
 import { runCommand } from "../support/processes/command.ts";
@@ -26,12 +29,29 @@ const dumps = readdirSync(join(import.meta.dir, "releases")).filter((name) =>
   name.endsWith(".sql.gz"),
 );
 
-describe.each(dumps)("the database of %s", (name) => {
-  test("is migrated, keeps sign-ins, subscriptions and attempts, and delivers what it held", async () => {
-    const { header, sql } = readDump(name);
-    const env = { ...(await restore(sql)), MASTER_KEY: header.masterKey };
-    await succeed(["src/operate/main.ts", "migrate"], env, ROOT);
+describe.each(dumps)("the migrated database of %s", (name) => {
+  const { header, sql } = readDump(name);
+  let env: Record<string, string>;
 
+  beforeAll(async () => {
+    env = { ...(await restore(sql)), MASTER_KEY: header.masterKey };
+    await succeed(["src/operate/main.ts", "migrate"], env, ROOT);
+  }, 120_000);
+
+  test("has the schema of a new one", async () => {
+    const fresh = await createDatabase();
+    const db = connect(env["DATABASE_URL"] ?? "", { max: 1, name: "test" });
+    try {
+      expect(await schemaState(db)).toEqual({ kind: "current" });
+      expect(await catalogOf(db, "public")).toEqual(await catalogOf(fresh.db, "public"));
+      expect(await objectsOf(db)).toEqual(await objectsOf(fresh.db));
+    } finally {
+      await db.close();
+      await fresh.drop();
+    }
+  });
+
+  test("keeps sign-ins, subscriptions and attempts, and delivers what it held", async () => {
     const receiver = await Receiver.start();
     ends.push(() => receiver.stop());
     const api = await ApiProcess.start(env);
@@ -151,6 +171,23 @@ const ends: (() => unknown)[] = [];
 afterAll(async () => {
   for (const end of ends.toReversed()) await end();
 });
+
+/**
+ * Reads the definitions of all indexes, triggers, functions and views, the storage parameters of all tables, and the
+ * names of the maintenance jobs.
+ */
+async function objectsOf({ sql }: RawDb): Promise<string[]> {
+  const rows = await sql<{ line: string }[]>`
+    select indexdef as line from pg_indexes where schemaname = 'public' and tablename !~ '_[0-9]{8}$'
+    union all select pg_get_triggerdef(oid) from pg_trigger where not tgisinternal
+    union all select pg_get_functiondef(oid) from pg_proc where pronamespace = 'public'::regnamespace
+    union all select pg_get_viewdef(oid) from pg_class where relnamespace = 'public'::regnamespace and relkind = 'v'
+    union all select concat_ws(' ', relname, reloptions) from pg_class
+               where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and relname !~ '_[0-9]{8}$'
+    union all select concat_ws(' ', 'job', name) from maintenance_jobs
+    order by 1`;
+  return rows.map(({ line }) => line);
+}
 
 /** Fills a new database; returns the settings of processes that work on it. */
 async function restore(sql: string): Promise<Record<string, string>> {

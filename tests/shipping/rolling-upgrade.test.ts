@@ -9,7 +9,7 @@ import { ROOT } from "../../scripts/install/install.ts";
 import { BASE_PATH } from "../../src/http/access.ts";
 import { fieldsOf } from "../../src/lib/fields.ts";
 import { lacks } from "../support/needs.ts";
-import { startShipped } from "../support/network/shipped-proxy.ts";
+import { startShipped } from "../support/shipped-proxy.ts";
 import { Receiver, until } from "../support/network/receiver.ts";
 import { ApiProcess } from "../support/processes/api-process.ts";
 import { DispatcherProcess } from "../support/processes/dispatcher-process.ts";
@@ -18,7 +18,7 @@ import {
   type Drill,
   drills,
   type Endpoint,
-  expectAllInOrder,
+  expectNoViolations,
   openDb,
   settingsOf,
   startDurableStores,
@@ -91,7 +91,7 @@ test.skipIf(lacks("caddy"))(
     await load.stop();
     await inbox.expectAllInOrder();
     const reads = await Promise.all(readers.map((reader) => reader.stop()));
-    await expectAllInOrder(db, endpoints, load.accepted);
+    await expectNoViolations({ db, masterKey: drill.masterKey, endpoints, load });
     expect([...load.answers.keys()]).toEqual(["200"]);
     expect(reads.flatMap((statuses) => [...new Set(statuses)])).toEqual([200, 200]);
     console.log(await table(db, { load, reads: reads.flat().length, endpoints }));

@@ -39,14 +39,11 @@ describe("the vectors", () => {
   });
 
   test("have bodies that agree with their headers", () => {
-    for (const { valid, headers, body } of vectors.filter((one) => one.valid)) {
-      const parsed = JSON.parse(body);
-      expect(parsed).toMatchObject({
+    for (const { headers, body } of vectors.filter((one) => one.valid))
+      expect(JSON.parse(body)).toMatchObject({
         event: headers["X-SVC-Event"],
         event_id: headers["X-SVC-Delivery"],
       });
-      expect(valid).toBe(true);
-    }
   });
 });
 
@@ -226,11 +223,11 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 for (const { name, needs, prepare } of LANGUAGES) {
-  test.skipIf(lacks(...needs))(`the snippet in ${name} judges every vector`, async () => {
+  test.skipIf(lacks(...needs))(`the snippet in ${name} judges every kind of vector`, async () => {
     const judgeAll = await prepare(folder);
-    const verdicts = await judgeAll(vectors);
-    const shown = vectors.map(({ name: vector }, i) => [vector, verdicts[i]]);
-    expect(shown).toEqual(vectors.map(({ name: vector, valid }) => [vector, valid]));
+    const verdicts = await judgeAll(KINDS);
+    const shown = KINDS.map(({ name: vector }, i) => [vector, verdicts[i]]);
+    expect(shown).toEqual(KINDS.map(({ name: vector, valid }) => [vector, valid]));
   });
 }
 
@@ -243,6 +240,14 @@ const stored = readdirSync(FOLDER, { recursive: true, encoding: "utf8" }).filter
 
 const vectors: Vector[] = stored.map((path) =>
   JSON.parse(readFileSync(join(FOLDER, path), "utf8")),
+);
+
+/**
+ * One vector of each kind, because most snippets need a process for each: every case of a signature, and an event of each
+ * mode. The body of `review_received-full` has characters beyond ASCII.
+ */
+const KINDS = vectors.filter(
+  ({ name }) => !/-(?:full|minimal)$/.test(name) || name.startsWith("review_received-"),
 );
 
 const signatureOf = ({ headers }: Vector) => headers["X-SVC-Signature"];

@@ -1,10 +1,10 @@
 import { LIMITS } from "../../dispatcher/delivery/limits.ts";
 import { MAX_UNRECORDED, SEND_AHEAD } from "../../dispatcher/actor/lane.ts";
-import { PARALLEL_REVIEWS } from "../../dispatcher/actor/state.ts";
-import { ATTEMPTS } from "../../dispatcher/actor/decide.ts";
+import { laneOf, shareLane } from "../verdicts/lanes.ts";
+import { ATTEMPTS } from "../verdicts/outcome.ts";
 import { queueOf } from "./log.ts";
 import type { Tables } from "./tables.ts";
-import { laneOf, shareLane, type Post, type Watch } from "./watch.ts";
+import type { Post, Watch } from "./watch.ts";
 import { EPOCH_MS, STEP_EXCUSE_MS, type World } from "./world.ts";
 
 export interface CheckDeps {
@@ -13,7 +13,8 @@ export interface CheckDeps {
   readonly watch: Watch;
 }
 
-/** The most tests at once of an actor, repeated here so that a change of it fails a check. */
+/** The most reviews and tests at once of an actor, repeated here so that a change of them fails a check. */
+export const PARALLEL_REVIEWS = 8;
 export const PARALLEL_TESTS = 4;
 /** SETTINGS_MAX_AGE_MS of the actor, CLOCK_TOLERANCE_MS of a suspension, and the rounding to the millisecond. */
 const SETTINGS_AGE_MS = 1_501;

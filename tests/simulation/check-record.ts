@@ -1,9 +1,10 @@
 import type { AttemptRecord } from "../../dispatcher/store/attempt-queries.ts";
-import { ATTEMPTS } from "../../dispatcher/actor/decide.ts";
+import { shareLane } from "../verdicts/lanes.ts";
+import { outcomeAfter } from "../verdicts/outcome.ts";
 import type { CheckDeps } from "./check-post.ts";
 import { queueOf } from "./log.ts";
 import type { OutboxRow, SubscriptionRow } from "./tables.ts";
-import { shareLane, type Post } from "./watch.ts";
+import type { Post } from "./watch.ts";
 import { EPOCH_MS, STEP_EXCUSE_MS } from "./world.ts";
 
 interface Commit {
@@ -149,14 +150,13 @@ function waitedSince({ posts }: CheckDeps["watch"], sent: Post): boolean {
 }
 
 function expectedDecision(
-  post: Post,
+  { outcome, attempt }: Post,
   retryDelaysMs: readonly number[],
 ): { kind: string; delayMs: number | undefined } {
-  if (post.outcome === "accepted") return { kind: "delivered", delayMs: undefined };
-  if (post.outcome === "aborted") return { kind: "interrupted", delayMs: undefined };
-  if (post.outcome === "gone" || post.attempt >= ATTEMPTS)
-    return { kind: "failed", delayMs: undefined };
-  return { kind: "retry", delayMs: retryDelaysMs[post.attempt - 1] ?? 0 };
+  if (outcome === "aborted") return { kind: "interrupted", delayMs: undefined };
+  const isKnown = outcome === "accepted" || outcome === "gone";
+  const kind = outcomeAfter(isKnown ? outcome : "other", attempt);
+  return { kind, delayMs: kind === "retry" ? (retryDelaysMs[attempt - 1] ?? 0) : undefined };
 }
 
 /** Checks that a batch has each event once, review by review and in order within each, over all its chunks. */

@@ -1,11 +1,12 @@
 import { ENTRY_BYTES, FIRST_LOAD } from "../../dispatcher/actor/state.ts";
 import { LIMITS } from "../../dispatcher/delivery/limits.ts";
-import { judgeArrivals } from "../invariants/arrivals.ts";
+import { judgeArrivals } from "../verdicts/arrivals.ts";
+import { laneOf, type LaneKey } from "../verdicts/lanes.ts";
 import type { Cluster } from "./cluster.ts";
 import type { Monitor } from "./monitor.ts";
 import { isQueueEmpty, queueOf } from "./log.ts";
 import type { OutboxRow, SubscriptionRow, Tables } from "./tables.ts";
-import { laneOf, type LaneKey, type Watch } from "./watch.ts";
+import type { Watch } from "./watch.ts";
 import { EPOCH_MS, type World } from "./world.ts";
 
 interface RunDeps {

@@ -1,10 +1,11 @@
 import { SEND_AHEAD } from "../../dispatcher/actor/lane.ts";
-import { MAX_QUEUED, PARALLEL_REVIEWS } from "../../dispatcher/actor/state.ts";
+import { MAX_QUEUED } from "../../dispatcher/actor/state.ts";
 import type { Loaded, LoadRequest } from "../../dispatcher/actor/event.ts";
 import type { AttemptRecord } from "../../dispatcher/store/attempt-queries.ts";
-import { DISABLE_AFTER_FAILURES } from "../../dispatcher/actor/decide.ts";
 import type { DeliveryRequest, PostResult } from "../../dispatcher/delivery/deliver.ts";
-import { checkLeaving, checkPost, PARALLEL_TESTS } from "./check-post.ts";
+import { laneOf } from "../verdicts/lanes.ts";
+import { DISABLED_AT, failuresAfter } from "../verdicts/outcome.ts";
+import { checkLeaving, checkPost, PARALLEL_REVIEWS, PARALLEL_TESTS } from "./check-post.ts";
 import { checkDispatch, checkRecord } from "./check-record.ts";
 import type { Process } from "./process.ts";
 import { entryOf, misplaced, queueOf } from "./log.ts";
@@ -17,7 +18,7 @@ import {
   type SubscriptionRow,
   type Tables,
 } from "./tables.ts";
-import { createWatch, laneOf, type Post, type Watch } from "./watch.ts";
+import { createWatch, type Post, type Watch } from "./watch.ts";
 import { STEP_EXCUSE_MS, type World } from "./world.ts";
 
 /** The most entries of one lane that a process can have sent without a record. */
@@ -117,7 +118,7 @@ export class Monitor {
     post.endedMonotonicMs = post.process.clock.monotonicMs();
     post.outcome = outcome;
     // Near the 20th failure fewer requests are allowed (contract 7.9).
-    const room = DISABLE_AFTER_FAILURES - watch.failures;
+    const room = DISABLED_AT - watch.failures;
     const { size } = watch.inFlight;
     if (size >= Math.min(PARALLEL_REVIEWS, room)) watch.saturatedMs = this.#world.nowMs;
     const tests = [...watch.inFlight].filter(({ entry }) => entry.isTest).length;
@@ -187,9 +188,9 @@ export class Monitor {
         this.#world.violate("20 failures", `${id}#${sequence} failed after the 20th failure`, id);
       return;
     }
-    if (kind === "delivered") watch.failures = 0;
-    if (kind === "failed") watch.failures += 1;
-    watch.disabled = watch.failures >= DISABLE_AFTER_FAILURES;
+    if (kind === "delivered" || kind === "failed")
+      watch.failures = failuresAfter(watch.failures, kind);
+    watch.disabled = watch.failures >= DISABLED_AT;
   }
 
   /** Checks that there is no gap between the offset and the rows, and no entry in both. */
@@ -337,9 +338,7 @@ export class Monitor {
 }
 
 function tellAccepted({ acceptedBy }: Watch, { entry, dispatcherId }: Post): void {
-  const known = acceptedBy.get(entry.sequence);
-  if (known === undefined) acceptedBy.set(entry.sequence, new Set([dispatcherId]));
-  else known.add(dispatcherId);
+  acceptedBy.getOrInsertComputed(entry.sequence, () => new Set()).add(dispatcherId);
 }
 
 /** Returns the queued entry of an event, or its last one that has ended. */

@@ -31,10 +31,21 @@ export interface RunResult {
  * - A request whose connection broke is carried out within 30 s, or never.
  * - An erasure changes all events of a review at one instant, and the locks that it takes are never waited for.
  * - Ids of history rows follow the statements; the rows of a review are written by one transaction at a time anyway.
- * - Bodies, signatures and addresses are real code but not checked; mails, retention, `recover`, rotation and the expiry
- *   of held entries are left out.
+ * - A commit of attempts takes effect at one instant; the real one makes up to three statements with a transaction each.
+ * - Bodies, signatures and addresses are real code but not checked.
  * - A process stops only between two tasks of its event loop; its monotonic clock stops while it is suspended.
  * - The clock of PostgreSQL steps by at most 20 s, and decisions by the time before are excused for as long.
+ *
+ * These states and changes exist only in the real stores; the tests in parentheses have them there:
+ *
+ * - Partners and accounts that are not active, and entries that are held for them (`integration/dispatcher`).
+ * - A disable by an owner or an operator, and a test that a disabled subscription waits for
+ *   (`integration/webhooks/enable-with-test.test.ts`).
+ * - The expiry of held entries, `recover`, the redelivery of skipped events, and deleted history (`expiry.test.ts`,
+ *   `missing-history.test.ts`, `integration/webhooks`).
+ * - Due times that are brought back after a step of the clock, retention, and partners that leave.
+ * - Filters, secrets and their rotation, Standard Webhooks, mails and alerts.
+ * - Row locks of others than leases, sequences and entries, and a failover that loses commits (`tests/operations`).
  */
 
 const CHECK_MS = 1_000;

@@ -1,6 +1,7 @@
 import type { LoadRequest } from "../../dispatcher/actor/event.ts";
 import type { PostResult } from "../../dispatcher/delivery/deliver.ts";
 import type { Process } from "./process.ts";
+import type { LaneKey } from "../verdicts/lanes.ts";
 import type { Ordering, OutboxRow, SubscriptionRow } from "./tables.ts";
 
 /** One POST as observed on the network. */
@@ -148,22 +149,4 @@ export function createWatch(): Watch {
     hinderedMs: 0,
     reorderedMs: Number.NEGATIVE_INFINITY,
   };
-}
-
-/** Whether two entries of a subscription are in the same lane. */
-export function shareLane(
-  ordering: Ordering,
-  a: Pick<OutboxRow, "isTest" | "sequence" | "reviewId">,
-  b: Pick<OutboxRow, "isTest" | "sequence" | "reviewId">,
-): boolean {
-  if (a.isTest || b.isTest) return a.sequence === b.sequence;
-  return ordering === "subscription" || a.reviewId === b.reviewId;
-}
-
-/** A lane: a test, all entries, or those of a review or of none. */
-export type LaneKey = `test ${number}` | "main" | number | null;
-
-export function laneOf(ordering: Ordering, entry: OutboxRow): LaneKey {
-  if (entry.isTest) return `test ${entry.sequence}`;
-  return ordering === "subscription" ? "main" : entry.reviewId;
 }

@@ -54,11 +54,15 @@ export function startAlerts({ database, api }: Pick<WebhookWorld, "database" | "
   };
 }
 
-/** Checks once for incidents, as a dispatcher does every 5 s; answers the incidents that it raised. */
-export function detectIncidents(
-  deps: Omit<LookDeps, "schedule" | "healthSummaryOf" | "troubleSince">,
-  everywhere: boolean,
-): Promise<Raised[]> {
+type Given = Pick<LookDeps, "db" | "box"> & Partial<Pick<LookDeps, "clock" | "log">>;
+
+/**
+ * Checks once for incidents, as a dispatcher does every 5 s, and returns the incidents that it raised. Its mails link to
+ * https://reviews.example.
+ */
+export function detectIncidents(given: Given, everywhere = false): Promise<Raised[]> {
+  const config = { serverRoot: "https://reviews.example" };
+  const deps = { clock: systemClock, log: silentLog, config, ...given };
   const schedule = { wakeMailer: () => {} };
   const summary: LookDeps["healthSummaryOf"] = (one) => healthSummaryOf(deps, one);
   return look(

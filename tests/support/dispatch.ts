@@ -105,7 +105,6 @@ export function startDispatcher(deps: {
         log,
         box: deps.box,
         store: createMailStore(deps.db),
-        count: () => {},
         transport: deps.mailTransport,
         retryDelaysMs: MAIL_RETRY_DELAYS_MS,
       }),

@@ -66,7 +66,7 @@ export function maintenanceOf(
   given: Pick<LoopDeps, "db" | "jobs"> & Partial<LoopDeps>,
   stop = new AbortController().signal,
 ): Maintenance {
-  const own = { clock: systemClock, log: silentLog, clocksAgree: () => true, ended: () => {} };
+  const own = { clock: systemClock, log: silentLog, clocksAgree: () => true };
   return new Maintenance({ ...own, ...given }, stop);
 }
 

@@ -81,21 +81,6 @@ export async function insertSubscription(
   deps: { db: RawDb; box: SecretBox },
   options: SubscriptionOptions,
 ): Promise<TestSubscription> {
-  const made = await insertSubscriptionRow(deps, options);
-  const { subscriptionId } = made;
-  await deps.db.sql`insert into outbox_sequences (subscription_id) values (${subscriptionId})`;
-  await deps.db.sql`insert into outbox_offsets (subscription_id) values (${subscriptionId})`;
-  return made;
-}
-
-/**
- * Inserts only the row of webhook_subscriptions, without its sequence and offset. It uses no column that an older schema
- * lacks, so that tests of migrations can call it.
- */
-export async function insertSubscriptionRow(
-  deps: { db: RawDb; box: SecretBox },
-  options: SubscriptionOptions,
-): Promise<TestSubscription> {
   const id = ulid();
   const shard = randomInt(64);
   const secret = randomBytes(32).toString("hex");
@@ -108,6 +93,8 @@ export async function insertSubscriptionRow(
       ${options.payloadMode ?? "full"}, false, ${options.ordering ?? "subscription"}, 'active', ${options.failures ?? 0},
       ${deps.box.seal(secret, webhookSecretAssociatedData(options.partnerId, id))}, '0123456789abcdef', ${at}, ${at},
       ${options.batch?.intervalHours ?? null}, ${options.batch?.nextAt ?? null})`;
+  await deps.db.sql`insert into outbox_sequences (subscription_id) values (${id})`;
+  await deps.db.sql`insert into outbox_offsets (subscription_id) values (${id})`;
   return { subscriptionId: id, shard, secret };
 }
 

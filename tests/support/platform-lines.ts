@@ -123,6 +123,7 @@ export function* platformLines(sizes: Sizes, webhookUrl: string): Generator<Line
       external_review_id: `old-${i}`,
       rate: 1 + (i % 5),
       reviewer: `Reviewer ${i}`,
+      reviewer_email: `reviewer${i}@mail.example`,
       content: `The service of visit ${i} was as expected, and the people were friendly.`,
       reviewed_at: REVIEWED_AT,
     };

@@ -52,16 +52,9 @@ export const EVERY_OPTION = [
 ].flatMap((value) => ["--set", value]);
 
 export function helm(...options: readonly string[]): string {
-  return output([program("helm"), "template", "reviewrelay", CHART, ...options]);
-}
-
-export function kustomize(folder: string): string {
-  return output([program("kubectl"), "kustomize", folder]);
-}
-
-function output(command: string[]): string {
+  const command = [program("helm"), "template", "reviewrelay", CHART, ...options];
   const { exitCode, stdout, stderr } = Bun.spawnSync(command, { env: process.env });
-  // Both programs print deprecations of our files to their standard error.
+  // Helm prints deprecations of our files to its standard error.
   if (exitCode !== 0 || stderr.length > 0) throw new Error(stderr.toString());
   return stdout.toString();
 }

@@ -4,20 +4,32 @@ import type { RawDb } from "../../db/client.ts";
 import type { SecretBox } from "../../src/lib/secrets.ts";
 import { associatedDataOf, SEALED_COLUMNS } from "../../src/master-key.ts";
 
+/** Reads the columns of every table that can hold a text. */
+const textColumns = ({ sql }: RawDb) => sql<{ table: string; column: string }[]>`
+  select c.table_name as table, c.column_name as column
+    from information_schema.columns c join information_schema.tables t using (table_schema, table_name)
+   where c.table_schema = 'public' and t.table_type = 'BASE TABLE'
+     and c.data_type in ('text', 'json', 'jsonb', 'bytea', 'ARRAY', 'uuid', 'character varying')
+   order by 1, 2`;
+
+/** Returns the columns that can hold a text, as `table.column`, without those of partitions. */
+export async function textColumnNames(db: RawDb): Promise<string[]> {
+  const tables = await rowCounts(db);
+  return (await textColumns(db))
+    .filter(({ table }) => table in tables)
+    .map(({ table, column }) => `${table}.${column}`);
+}
+
 /** Finds texts in every column of every table that can hold a text, also in bytes and in what is sealed. */
 export async function placesOf(
-  { sql }: RawDb,
+  db: RawDb,
   box: SecretBox,
   texts: readonly string[],
 ): Promise<string[]> {
-  const columns = await sql<{ table: string; column: string }[]>`
-    select c.table_name as table, c.column_name as column
-      from information_schema.columns c join information_schema.tables t using (table_schema, table_name)
-     where c.table_schema = 'public' and t.table_type = 'BASE TABLE'
-       and c.data_type in ('text', 'json', 'jsonb', 'bytea', 'ARRAY', 'uuid', 'character varying')`;
+  const { sql } = db;
   const wanted = texts.map((text) => text.toLowerCase());
   const places = new Set<string>();
-  for (const { table, column } of columns) {
+  for (const { table, column } of await textColumns(db)) {
     const rows = await sql<{ value: string }[]>`
       select distinct ${sql(column)}::text as value from ${sql(table)} where ${sql(column)} is not null`;
     for (const { value } of rows)

@@ -253,7 +253,7 @@ class TokenUses {
     if (this.#written.size >= REMEMBERED_USES) this.#written.clear();
     this.#written.set(key, addMs(at, USE_STEP_MS));
     this.#write({ jti, route, ip, at }).catch((error: unknown) =>
-      this.#deps.log.warn("token.use_lost", errorFields(error)),
+      this.#deps.log.warn("token.last_use_failed", errorFields(error)),
     );
   }
 

@@ -123,8 +123,9 @@ const wrongAttempt = statement({
 });
 
 /**
- * Counts a wrong password. One statement applies the rule of `decideWrongAttempt`, so that each of several parallel
- * sign-ins sees the counts of those before it. Returns the row of the sign-in lock, with `lockedUntil` set if this
+ * Counts a wrong password (contract 4.8): it is not counted while sign-in is locked, and the fifth wrong password in a
+ * row locks sign-in. 24 h after the last wrong password, both counters start from zero again. One statement applies the
+ * rule, so that each of several parallel sign-ins sees the counts of those before it. Returns the row of the sign-in lock, with `lockedUntil` set if this
  * wrong password caused a lock. Returns undefined if sign-in was locked already; then nothing was counted.
  */
 export async function settleWrongAttempt(

@@ -21,6 +21,7 @@ import { queryClient } from "./session/query-client.ts";
 import { SessionContext, type SessionState } from "./session/session.tsx";
 import { Acting } from "./shell/acting.tsx";
 import { page, PageBoundary } from "./shell/page.tsx";
+import css from "./shell/shell.module.css";
 import { BrandTheme } from "./shell/theme.tsx";
 import { PageHeader } from "./ui/layout.tsx";
 import { ErrorNotice, Loading } from "./ui/states.tsx";
@@ -54,7 +55,7 @@ function PortalContent({ children }: { readonly children: ReactNode }) {
   const content = useRef<HTMLElement>(null);
   useReportedHeight(content);
   return (
-    <main ref={content} className="page portal">
+    <main ref={content} className={`${css.page} ${css.portal}`} data-page>
       {children}
     </main>
   );

@@ -8,6 +8,7 @@ import { areasOf } from "./areas.ts";
 import { useSession, useSessionState } from "./session/session.tsx";
 import { ActingBanner } from "./shell/acting.tsx";
 import { page, PageBoundary, type Area } from "./shell/page.tsx";
+import css from "./shell/shell.module.css";
 import { Shell } from "./shell/shell.tsx";
 import { Dialog } from "./ui/dialog.tsx";
 import { Icon } from "./ui/icon.tsx";
@@ -89,7 +90,7 @@ function Search({ areas }: { readonly areas: readonly Area[] }) {
       <Button
         variant="default"
         size="xs"
-        className="search-button"
+        className={css.searchButton}
         aria-keyshortcuts="Control+K Meta+K"
         leftSection={<Icon name="search" size={16} />}
         onClick={open}

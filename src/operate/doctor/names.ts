@@ -1,5 +1,5 @@
-// Finds environment variables that look like misspelt settings.
-import { ConfigError, readConfig } from "../../lib/config.ts";
+// Finds environment variables that look like misspelt settings, and settings of earlier versions.
+import { ConfigError, readConfig, removedSettings } from "../../lib/config.ts";
 import type { Env } from "../../lib/settings-reader.ts";
 import { advice, type Finding } from "./finding.ts";
 
@@ -13,8 +13,6 @@ const OWN_PREFIXES = [
   "SIGN_IN_",
   "SESSION_",
   "SECURITY_MAIL",
-  "OTP_",
-  "LOCK_SCHEDULE",
   "BATCH_HOUR",
   "TRUSTED_PROX",
   "AUDIT_RETENTION",
@@ -48,12 +46,15 @@ const MAX_SHARE = 0.25;
 const MIN_CHARS = 7;
 
 /**
- * Returns advice for each environment variable that looks like a misspelt setting. The advice does not contain the
- * value of the variable.
+ * Returns advice for each environment variable that is a removed setting or looks like a misspelt one. The advice does
+ * not contain the value of the variable.
  */
 export function unknownSettings(env: Env): Finding[] {
   const known = knownNames();
+  const removed = removedSettings(env);
   return Object.keys(env).flatMap((name) => {
+    if (removed.includes(name))
+      return [advice(`${name} has no effect any more`, "Remove it; CHANGELOG.md has the reason.")];
     if (known.has(name) || name === PARTNER_VARIABLE) return [];
     const isOurs = OWN_PREFIXES.some((prefix) => name.startsWith(prefix));
     const meant = settingFor(name, isOurs, [...known]);

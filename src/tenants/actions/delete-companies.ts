@@ -153,7 +153,6 @@ export async function deletionChunk({
       const details = { company_id: rootId, type: root.type, requested_by: requestedBy };
       const action = "COMPANY_DELETED";
       await recordAudit(tx, { at: now, action, actor: null, requestContext: null, details });
-      log.info("company.deleted", { company_id: rootId, type: root.type });
     }
     return { rows, next: "" };
   });

@@ -3,8 +3,11 @@ import { connect } from "node:net";
 import { beforeAll, describe, expect, test } from "bun:test";
 
 import { recordAudit } from "../../../src/audit/queries.ts";
+import type { RawDb } from "../../../db/client.ts";
 import { startApi } from "../../support/api.ts";
+import { createFakeClock } from "../../support/clock.ts";
 import { fixture } from "../../support/fixture.ts";
+import { until } from "../../support/network/receiver.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { addTenants } from "../../support/tenants.ts";
 
@@ -86,53 +89,70 @@ describe("the export of the audit log", () => {
     const late = await writing("late");
     await note("early", tenants.partners[0].owner);
     const path = `/partner/audit-log/export?after=${start}`;
-    const fresh = await startApi({ db: database.connect(), config: api.deps.config });
-    const refused = await fresh.call("GET", path, { token: tokens.owner });
+    const clock = createFakeClock();
+    const asked = async (db: RawDb) => {
+      const on = await startApi({ db, clock, config: api.deps.config });
+      let isAnswered = false;
+      const answer = on
+        .call("GET", path, { token: tokens.owner })
+        .finally(() => (isAnswered = true));
+      // The request waits 2 s for the other transaction.
+      await until("the answer", () => {
+        clock.advance(100);
+        return isAnswered;
+      });
+      return answer;
+    };
+    const refused = await asked(database.connect());
     expect([refused.status, refused.body["code"]]).toEqual([503, "unavailable"]);
-    expect(namesOf(rowsOf((await exported(path, tokens.owner)).text))).toEqual([]);
+    expect(namesOf(rowsOf((await asked(database.db)).text))).toEqual([]);
     await late.commit();
     expect(namesOf(rowsOf((await exported(path, tokens.owner)).text))).toEqual(["late", "early"]);
   });
 
-  test("resumes after every cut without gap or repeat, while transactions commit late and roll back", async () => {
-    const url = new URL(api.listen());
-    let cursor = await lastCursor();
-    const committed: string[] = [];
-    let isWriting = true;
-    const writer = async (name: string) => {
-      for (let n = 0; n < 60; n++) {
-        const one = await writing(`${name}-${n}`);
-        await Bun.sleep(Math.random() * 8);
-        if (Math.random() < 0.3) await one.rollBack();
-        else {
-          await one.commit();
-          committed.push(`${name}-${n}`);
+  test.each([Math.floor(Math.random() * 2 ** 31)])(
+    "resumes after every cut without gap or repeat, while transactions commit late and roll back, from the seed %d",
+    async (seed) => {
+      const random = randomFrom(seed);
+      const url = new URL(api.listen());
+      let cursor = await lastCursor();
+      const committed: string[] = [];
+      let isWriting = true;
+      const writer = async (name: string) => {
+        for (let n = 0; n < 60; n++) {
+          const one = await writing(`${name}-${n}`);
+          await Bun.sleep(random() * 8);
+          if (random() < 0.3) await one.rollBack();
+          else {
+            await one.commit();
+            committed.push(`${name}-${n}`);
+          }
         }
+      };
+      const writers = Promise.all(["a", "b", "c"].map(writer)).then(() => (isWriting = false));
+      const seen: Row[] = [];
+      let cuts = 0;
+      for (let isLast = false; !isLast;) {
+        const wasWriting = isWriting;
+        const { text, isWhole } = await cutAfter(
+          Math.floor(random() * 4_000) + 400,
+          url,
+          `/api/v1/partner/audit-log/export?after=${cursor}`,
+        );
+        const end = text.lastIndexOf("\n") + 1;
+        if (!isWhole) cuts++;
+        const rows = rowsOf(text.slice(0, end));
+        seen.push(...rows);
+        cursor = rows.at(-1)?.cursor ?? cursor;
+        isLast = !wasWriting && isWhole && text === "";
       }
-    };
-    const writers = Promise.all(["a", "b", "c"].map(writer)).then(() => (isWriting = false));
-    const seen: Row[] = [];
-    let cuts = 0;
-    for (let isLast = false; !isLast;) {
-      const wasWriting = isWriting;
-      const { text, isWhole } = await cutAfter(
-        Math.floor(Math.random() * 4_000) + 400,
-        url,
-        `/api/v1/partner/audit-log/export?after=${cursor}`,
-      );
-      const end = text.lastIndexOf("\n") + 1;
-      if (!isWhole) cuts++;
-      const rows = rowsOf(text.slice(0, end));
-      seen.push(...rows);
-      cursor = rows.at(-1)?.cursor ?? cursor;
-      isLast = !wasWriting && isWhole && text === "";
-    }
-    await writers;
-    expect(cuts).toBeGreaterThan(0);
-    const ids = seen.map(({ id }) => id);
-    expect(ids).toEqual([...new Set(ids)].toSorted((a, b) => a - b));
-    expect(namesOf(seen).toSorted()).toEqual(committed.toSorted());
-  });
+      await writers;
+      expect(cuts).toBeGreaterThan(0);
+      const ids = seen.map(({ id }) => id);
+      expect(ids).toEqual([...new Set(ids)].toSorted((a, b) => a - b));
+      expect(namesOf(seen).toSorted()).toEqual(committed.toSorted());
+    },
+  );
 });
 
 interface Row {
@@ -224,4 +244,15 @@ async function cutAfter(bytes: number, { hostname, port }: URL, path: string) {
   const text = received.slice(0, bytes);
   const head = text.indexOf("\r\n\r\n");
   return { text: head === -1 ? "" : text.slice(head + 4), isWhole: received.length < bytes };
+}
+
+/** Returns numbers from 0 up to 1 that depend on the seed alone (mulberry32). */
+function randomFrom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d_2b_79_f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
 }

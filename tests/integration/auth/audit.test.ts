@@ -92,9 +92,7 @@ describe("the audit log", () => {
   });
 
   test.each([
-    ["limit", "0"],
     ["limit", "101"],
-    ["cursor", "nonsense"],
     ["actor_id", "x"],
     ["actor_id", "0"],
     ["company_id", "2147483648"],

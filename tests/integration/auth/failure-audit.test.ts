@@ -76,7 +76,7 @@ test("a wrong signature is audited with the review site, known or not", async ()
   expect(await detailsOf("PROVIDER_AUTH_FAILED", null)).toEqual([{ provider: null }]);
 });
 
-describe("what a stranger sends 60 times with values that nobody issued", () => {
+describe("what a stranger sends six times with values that nobody issued", () => {
   const oauth = { grant_type: "refresh_token", refresh_token: "x", token: "x" };
   const wrong = { ...oauth, client_id: "x", client_secret: "x" };
   const nobody = { slug: "none", name: "None", secret: "x", id: 1 };
@@ -101,12 +101,12 @@ describe("what a stranger sends 60 times with values that nobody issued", () => 
           .toSorted((a, b) => a.id - b.id)
           .map((row) => [row.action, row.details["repeats"]]);
       };
-      for (let i = 0; i < 60; i++) expect((await request(i)).status).toBeGreaterThanOrEqual(300);
+      for (let i = 0; i < 6; i++) expect((await request(i)).status).toBeGreaterThanOrEqual(300);
       expect(await rows()).toEqual([[action, undefined]]);
       await failures.flush();
       expect(await rows()).toEqual([
         [action, undefined],
-        [action, 59],
+        [action, 5],
       ]);
       await failures.flush();
       expect(await rows()).toHaveLength(2);

@@ -5,8 +5,8 @@ import { decodeJwt } from "jose";
 
 import { auditLog, companies, users } from "../../../db/schema/companies.ts";
 import { tokens } from "../../../db/schema/tokens.ts";
-import { openSession } from "../../../src/auth/sign-in/open-session.ts";
 import { behindReset } from "../../support/auth-races.ts";
+import { sessionOf } from "../../support/sessions.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
 import { addUser, type TestUser } from "../../support/tenants.ts";
 
@@ -50,37 +50,16 @@ describe("an impersonation token", () => {
     },
   );
 
-  test("works on the account's routes, but neither on the partner's nor on those for the owner in person", async () => {
-    const token = await impersonate(await freshAdmin());
+  test("works on the account's routes, and a refusal elsewhere is audited with both ids", async () => {
+    const admin = await freshAdmin();
+    const token = await impersonate(admin);
     expect((await api.call("GET", "/account/reviews", { token })).status).toBe(200);
-    const barred: [string, string, unknown?][] = [
-      ["GET", "/partner/webhooks"],
-      ["POST", PATH, { account_id: account.id }],
-      ["POST", "/reset-password", { password: NEW_PASSWORD }],
-      ["POST", "/change-password", { current_password: "x" }],
-      ["GET", "/account/api-token"],
-      ["POST", "/account/api-token"],
-      ["POST", "/account/api-token/regenerate"],
-      ["DELETE", "/account/api-token"],
-      ["GET", "/account/personal-access-tokens"],
-      ["POST", "/account/personal-access-tokens", { name: "x" }],
-      ["GET", "/account/sessions"],
-      ["GET", "/admin/audit-log"],
-    ];
-    for (const [method, path, body] of barred) {
-      const answer = await api.call(method, path, {
-        token,
-        ...(body !== undefined && { body }),
-        headers: { "X-Request-Id": "acting-barred" },
-      });
-      expect([path, answer.status]).toEqual([path, 403]);
-    }
+    const headers = { "X-Request-Id": "acting-barred" };
+    expect((await api.call("GET", "/partner/webhooks", { token, headers })).status).toBe(403);
     const rows = await auditOf("acting-barred");
-    const denied = rows.filter((row) => row.action === "AUTHZ_DENIED");
-    expect(denied).toHaveLength(barred.length);
-    expect(
-      denied.every((row) => row.actorId === account.owner.id && row.impersonatorId !== null),
-    ).toBe(true);
+    expect(rows.filter((row) => row.action === "AUTHZ_DENIED")).toMatchObject([
+      { actorId: account.owner.id, impersonatorId: admin.id },
+    ]);
   });
 
   test("is audited with both ids and the reason, when it is issued and when it is used", async () => {
@@ -96,31 +75,8 @@ describe("an impersonation token", () => {
     ]);
     const token = String(body["access_token"]);
     await api.call("GET", "/logout", { token, headers: { "X-Request-Id": "imp-use" } });
-    await until(async () => (await auditOf("imp-use")).length > 0);
     const rows = await auditOf("imp-use");
     expect(rows.find((row) => row.action === "AUTH_LOGOUT")).toMatchObject(both);
-  });
-
-  test("ends with a password reset of the owner", async () => {
-    const fresh = await freshAccount();
-    const token = await impersonate(await freshAdmin(), fresh.id);
-    const own = await api.login(fresh.owner.email);
-    await api.call("POST", "/reset-password", {
-      token: own,
-      body: { password: NEW_PASSWORD },
-    });
-    expect(await statusOf(token, other)).toBe(401);
-  });
-
-  test("ends with a password reset of the impersonator", async () => {
-    const admin = await freshAdmin();
-    const token = await impersonate(admin);
-    const own = await api.login(admin.email);
-    await api.call("POST", "/reset-password", {
-      token: own,
-      body: { password: NEW_PASSWORD },
-    });
-    expect(await statusOf(token, other)).toBe(401);
   });
 
   test("ends after a day, or when the impersonator is no longer an admin", async () => {
@@ -214,55 +170,21 @@ describe("a request for an impersonation token", () => {
       expect((await ask(token, { account_id: id })).status).toBe(404);
   });
 
-  test("of a closed account or one without an active owner is 422 on account_id", async () => {
-    const token = await api.login((await freshAdmin()).email);
-    const [ownerless, closed] = [await freshAccount(), await freshAccount()];
-    await database.db
-      .update(users)
-      .set({ isActive: false })
-      .where(eq(users.id, ownerless.owner.id));
-    await database.db.update(companies).set({ isActive: false }).where(eq(companies.id, closed.id));
-    for (const { id } of [ownerless, closed]) {
-      const answer = await ask(token, { account_id: id });
-      expect(answer.status).toBe(422);
-      expect(Object.keys(answer.body["errors"] as object)).toEqual(["account_id"]);
-    }
-  });
-
   test.each([
-    ["without account", {}, ["account_id"]],
-    ["with a text", { account_id: "1" }, ["account_id"]],
     ["with 0", { account_id: 0 }, ["account_id"]],
     ["beyond the integers", { account_id: 2_147_483_648 }, ["account_id"]],
     ["with an empty reason", { account_id: 1, reason: "" }, ["reason"]],
     ["with a reason of 501 characters", { account_id: 1, reason: "r".repeat(501) }, ["reason"]],
-    ["with a user", { account_id: 1, user_id: 1 }, ["user_id"]],
   ])("%s is 422", async (_, body, fields) => {
     const answer = await ask(await api.login(tenants.partners[0].owner.email), body);
     expect(answer.status).toBe(422);
     expect(Object.keys(answer.body["errors"] as object)).toEqual(fields);
   });
-
-  test("is 403 for everybody but a partner's owner or admin", async () => {
-    for (const { email } of [tenants.superAdmin, account.owner, account.user, account.locationUser])
-      expect((await ask(await api.login(email), { account_id: account.id })).status).toBe(403);
-    expect((await api.call("POST", PATH, { body: { account_id: account.id } })).status).toBe(401);
-  });
 });
 
 const world = await startSignInWorld();
 
-async function until(condition: () => Promise<boolean>): Promise<void> {
-  for (let i = 0; i < 400; i++) {
-    if (await condition()) return;
-    await Bun.sleep(5);
-  }
-  throw new Error("It did not come true.");
-}
-
 const PATH = "/partner/account-owner/token";
-
-const NEW_PASSWORD = "violet anchor museum 71";
 
 const { database, tenants, clock, api, other, freshUser } = world;
 
@@ -273,19 +195,8 @@ const account = tenants.partners[0].accounts[0];
 const freshAdmin = freshUser;
 
 /** Issues a token with fewer scopes than a sign-in has. */
-async function narrowed(user: TestUser, scope: string): Promise<string> {
-  const requestContext = {
-    requestId: "r",
-    ip: "127.0.0.1",
-    userAgent: null,
-    headers: new Headers(),
-  };
-  const base = { user, method: "password_grant", clientId: null, scope, requestContext } as const;
-  const { token } = await database.db.transaction((tx) =>
-    openSession(tx, api.deps, { ...base, now: clock.now() }),
-  );
-  return token;
-}
+const narrowed = async (user: TestUser, scope: string) =>
+  (await sessionOf(world, user, "password_grant", { scope })).token;
 
 const ask = (token: string, body: unknown, requestId = "r") =>
   api.call("POST", PATH, { token, body, headers: { "X-Request-Id": requestId } });

@@ -2,102 +2,99 @@ import { afterAll, describe, expect, test } from "bun:test";
 
 import { tokens } from "../../../db/schema/tokens.ts";
 import { createAuthenticate } from "../../../src/auth/access/authenticate.ts";
-import { openSession } from "../../../src/auth/sign-in/open-session.ts";
-import type { TokenKind } from "../../../src/http/principal.ts";
+import { addMs, isoInstant } from "../../../src/lib/clock.ts";
 import { until } from "../../support/network/receiver.ts";
 import { addClient, credentialsOf, postForm, type TestClient } from "../../support/oauth.ts";
+import { sessionOf } from "../../support/sessions.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
 import { addPartner, addUser, type TestPartner, type TestUser } from "../../support/tenants.ts";
 
 /*
- * Runs tokens of every kind through states that change what they may do, and compares what introspection tells with what the
- * check of requests allows (contract 5.5 and 10.7).
+ * Runs tokens of every kind through states that change what they may do. The expected answers are written out from the
+ * contract (4.3, 4.24, 5.5 and 10.7), because introspection and the check of requests share their code.
  */
 
-const MINUTE_MS = 60_000;
-const HOUR_MS = 3_600_000;
-const world = await startSignInWorld({
-  config: { sessionLimits: { maxHours: 8, idleMinutes: 30 }, refreshMaxDays: 20 },
+describe("a service is told the user and the authority of a token", () => {
+  test.each(BEARERS)("of the kind %s", async (kind) => {
+    const subject = await make(kind);
+    const at = clock.now();
+    const { user, partner } = subject;
+    const ofService = kind === "service";
+    const { scope, lifeMs } = TOLD[kind];
+    expect((await introspect(subject.token)).body).toEqual(
+      kind === "challenge"
+        ? INACTIVE
+        : {
+            active: true,
+            kind: kind === "access of a client" ? "access" : kind,
+            user_id: user.id,
+            role: ofService ? "service" : "account_owner",
+            company_id: user.companyId,
+            partner_id: ofService ? null : partner.id,
+            account_id: ofService ? null : partner.accounts[0].id,
+            store_ids: null,
+            impersonator_id: kind === "impersonation" ? partner.admin.id : null,
+            client_id: subject.client?.clientId ?? null,
+            scope,
+            expires_at: lifeMs === null ? null : isoInstant(addMs(at, lifeMs)),
+          },
+    );
+  });
 });
-const { api, clock, database, grant, tenants } = world;
-const { sql } = database.db;
-let made = 0;
-afterAll(() => world.stop());
 
-/** A token with everything on which its validity depends; nothing of it belongs to another token. */
-interface Subject {
-  readonly token: string;
-  readonly user: TestUser;
-  readonly partner: TestPartner;
-  readonly client: TestClient | undefined;
-}
+test("a refresh token is no bearer token, and a service is told that it is inactive", async () => {
+  const { token } = await make("refresh");
+  expect(await check(token)).toBeUndefined();
+  expect((await introspect(token)).body).toEqual(INACTIVE);
+});
 
-/** The kinds of the schema, and the two holders of access and refresh tokens. */
-const KINDS = tokens.kind.enumValues.flatMap((kind) =>
-  kind === "access" ? ([kind, "access of a client"] as const) : [kind],
-);
+describe("a token ends, for requests and for introspection,", () => {
+  test.each(ENDS)("when %s: the kind %s", async (state, kind) => {
+    const subject = await make(kind);
+    expect(await check(subject.token)).toBeDefined();
+    await STATES[state](subject);
+    expect(await check(subject.token)).toBeUndefined();
+    expect((await introspect(subject.token)).body).toEqual(INACTIVE);
+    const isClientGone = /client is deleted|partner is suspended/.test(state);
+    if (subject.client === undefined || isClientGone) return;
+    expect((await introspectAs(subject.client, subject.token)).body).toEqual(INACTIVE);
+  });
 
-const STATES: Readonly<Record<string, (subject: Subject) => Promise<unknown>>> = {
-  "nothing has changed": async () => {},
-  "its service has fewer scopes": ({ user }) =>
-    sql`update services set scopes = '{tokens:introspect}' where id = ${user.id}`,
-  "its service is deactivated": ({ user }) =>
-    sql`update users set is_active = false where id = ${user.id} and role = 'service'`,
-  "its client has fewer scopes": ({ client }) => setScopes(client, ["reviews:read"]),
-  "its client has other scopes": ({ client }) => setScopes(client, ["clients:write"]),
-  "its client has no grants": ({ client }) =>
-    sql`update oauth_clients set grant_types = '{}' where client_id = ${client?.clientId ?? null}`,
-  "its client is deleted": ({ client }) =>
-    sql`delete from oauth_clients where client_id = ${client?.clientId ?? null}`,
-  "its user has a lower role": ({ user }) =>
-    sql`update users set role = 'account_user' where id = ${user.id} and role = 'account_owner'`,
-  "its user is deactivated": ({ user }) =>
-    sql`update users set is_active = false where id = ${user.id}`,
-  "its company is suspended": ({ user }) =>
-    sql`update companies set is_active = false where id = ${user.companyId} and type <> 'platform'`,
-  "its partner is suspended": ({ partner }) =>
-    sql`update companies set is_active = false where id = ${partner.id}`,
-  "its company requires a second factor": ({ user }) =>
-    sql`update companies set require_second_factor = true where id = ${user.companyId}`,
-  "its impersonator is deactivated": ({ partner }) =>
-    sql`update users set is_active = false where id = ${partner.admin.id}`,
-  "its impersonator has moved": ({ partner }) =>
-    sql`update users set company_id = ${tenants.partners[1].id} where id = ${partner.admin.id}`,
-  "it is revoked": ({ token }) => sql`delete from tokens where jti = ${jtiOf(token)}`,
-  "29 minutes have passed": async () => clock.advance(29 * MINUTE_MS),
-  "31 minutes have passed": async () => clock.advance(31 * MINUTE_MS),
-  "24 hours have passed": async () => clock.advance(24 * HOUR_MS),
-};
+  test.each(ENDED_AFTER)("after %d minutes: %p", async (minutes, ended) => {
+    const subjects = await Promise.all(
+      BEARERS.map(async (kind) => ({ kind, ...(await make(kind)) })),
+    );
+    clock.advance(minutes * MINUTE_MS);
+    const found: string[] = [];
+    for (const { kind, token } of subjects)
+      if ((await check(token)) === undefined) found.push(kind);
+    expect(found.toSorted()).toEqual([...ended].toSorted());
+  });
 
-describe.each(KINDS)("a token of the kind %s", (kind) => {
-  test.each(Object.keys(STATES))(
-    "is told as the check of requests has it when %s",
-    async (state) => {
-      const subject = await make(kind);
-      await STATES[state]?.(subject);
-      const allowed = await allowedBy(subject.token);
-      const told = await toldOf(subject.token);
-      expect(told).toEqual(kind === "challenge" || allowed === undefined ? INACTIVE : allowed);
-      if (subject.client === undefined || state === "its client is deleted") return;
-      const { body } = await introspectAs(subject.client, subject.token);
-      if (kind === "refresh") return;
-      const { active = false, scope } = body;
-      expect([active, scope]).toEqual([allowed !== undefined, allowed?.scope]);
-    },
-  );
+  test.each([
+    ["access", 30 * MINUTE_MS],
+    ["access of a client", 24 * HOUR_MS],
+  ] as const)("at the instant that introspection named: %s", async (kind, lifeMs) => {
+    const [last, over] = [await make(kind), await make(kind)];
+    clock.advance(lifeMs - 1);
+    expect(await check(last.token)).toBeDefined();
+    clock.advance(1);
+    expect(await check(over.token)).toBeUndefined();
+    expect((await introspect(over.token)).body).toEqual(INACTIVE);
+  });
+});
 
-  test("ends when introspection said", async () => {
-    const { token } = await make(kind);
-    const { expires_at: end } = (await introspect(token)).body;
-    if (typeof end !== "string") return;
-    const [at, now] = [new Date(end).getTime(), clock.now().getTime()];
-    clock.advance(at - now - 1);
-    expect(await check(token)).toBeDefined();
-    const { token: other } = await make(kind);
-    const told = new Date(String((await introspect(other)).body["expires_at"]));
-    clock.advance(told.getTime() - clock.now().getTime());
-    expect(await check(other)).toBeUndefined();
-    expect((await introspect(other)).body).toEqual(INACTIVE);
+describe("a token lives on", () => {
+  test.each(CHANGES)("when %s, and the kind %s then has %p", async (state, kind, now) => {
+    const subject = await make(kind);
+    await STATES[state](subject);
+    const { scope = TOLD[kind].scope, role } = { role: subject.user.role, ...now };
+    const found = await check(subject.token);
+    expect([found?.role, [...(found?.scopes ?? ["none"])].join(" ")]).toEqual([role, scope]);
+    expect((await introspect(subject.token)).body).toMatchObject({ active: true, role, scope });
+    if (subject.client === undefined) return;
+    const { body } = await introspectAs(subject.client, subject.token);
+    expect(body).toMatchObject({ active: true, scope });
   });
 });
 
@@ -111,19 +108,15 @@ test("an OAuth client that loses a scope loses it with every live token", async 
   expect((await read()).status).toBe(200);
 });
 
-test("a session that a service introspects once a minute is in use", async () => {
+test("a session that a service introspects is in use", async () => {
   const { token } = await make("access");
-  for (let minute = 0; minute < 90; minute++) {
-    const { body } = await introspect(token);
-    const leftMs = new Date(String(body["expires_at"])).getTime() - clock.now().getTime();
-    expect([body["active"], leftMs <= 30 * MINUTE_MS, leftMs >= 29 * MINUTE_MS]).toEqual([
-      true,
-      true,
-      true,
-    ]);
+  for (const _ of [1, 2]) {
+    clock.advance(29 * MINUTE_MS);
+    expect((await introspect(token)).body["active"]).toBe(true);
     await until("the stamp", async () => isStampedNow(token));
-    clock.advance(MINUTE_MS);
   }
+  const { body } = await introspect(token);
+  expect(body["expires_at"]).toBe(isoInstant(addMs(clock.now(), 30 * MINUTE_MS)));
 });
 
 test("introspections within a minute write one use", async () => {
@@ -167,6 +160,113 @@ describe("a refresh token", () => {
   });
 });
 
+const MINUTE_MS = 60_000;
+const HOUR_MS = 3_600_000;
+const world = await startSignInWorld({
+  config: { sessionLimits: { maxHours: 8, idleMinutes: 30 }, refreshMaxDays: 20 },
+});
+const { api, clock, database, grant, tenants } = world;
+const { sql } = database.db;
+let made = 0;
+afterAll(() => world.stop());
+
+/** A token with everything on which its validity depends; nothing of it belongs to another token. */
+interface Subject {
+  readonly token: string;
+  readonly user: TestUser;
+  readonly partner: TestPartner;
+  readonly client: TestClient | undefined;
+}
+
+/** The kinds of the schema, and the two holders of access tokens. */
+const KINDS = tokens.kind.enumValues.flatMap((kind) =>
+  kind === "access" ? ([kind, "access of a client"] as const) : [kind],
+);
+
+type Kind = (typeof KINDS)[number];
+type Bearer = Exclude<Kind, "refresh">;
+
+/** The scopes that a client is granted. */
+const OF_CLIENT = "reviews:read reviews:write";
+
+/** The scopes and the lifetimes of the tokens that `make` makes. */
+const TOLD: Readonly<Record<Bearer, { readonly scope: string; readonly lifeMs: number | null }>> = {
+  access: { scope: "*", lifeMs: 30 * MINUTE_MS },
+  "access of a client": { scope: OF_CLIENT, lifeMs: 24 * HOUR_MS },
+  dashboard_pat: { scope: "*", lifeMs: null },
+  api_pat: { scope: "reviews:read webhooks:read", lifeMs: 24 * HOUR_MS },
+  impersonation: { scope: "impersonate reviews:read", lifeMs: 24 * HOUR_MS },
+  portal: { scope: "webhooks:read", lifeMs: HOUR_MS },
+  password_reset: { scope: "password:reset", lifeMs: 15 * MINUTE_MS },
+  challenge: { scope: "second-factor", lifeMs: 5 * MINUTE_MS },
+  service: { scope: "actions:write tokens:introspect", lifeMs: 24 * HOUR_MS },
+};
+
+/** Every kind but refresh tokens, which no route accepts as a bearer token. */
+const BEARERS = KINDS.filter((kind) => kind !== "refresh");
+
+/** The kinds whose user belongs to a partner; a service belongs to the platform. */
+const OF_TENANTS = BEARERS.filter((kind) => kind !== "service");
+
+const STATES = {
+  "its service has fewer scopes": ({ user }) =>
+    sql`update services set scopes = '{tokens:introspect}' where id = ${user.id}`,
+  "its client has fewer scopes": ({ client }) => setScopes(client, ["reviews:read"]),
+  "its client has other scopes": ({ client }) => setScopes(client, ["clients:write"]),
+  "its client has no grants": ({ client }) =>
+    sql`update oauth_clients set grant_types = '{}' where client_id = ${client?.clientId ?? null}`,
+  "its client is deleted": ({ client }) =>
+    sql`delete from oauth_clients where client_id = ${client?.clientId ?? null}`,
+  "its user has a lower role": ({ user }) =>
+    sql`update users set role = 'account_user' where id = ${user.id}`,
+  "its user is deactivated": ({ user }) =>
+    sql`update users set is_active = false where id = ${user.id}`,
+  "its company is suspended": ({ user }) =>
+    sql`update companies set is_active = false where id = ${user.companyId}`,
+  "its partner is suspended": ({ partner }) =>
+    sql`update companies set is_active = false where id = ${partner.id}`,
+  "its company requires a second factor": ({ user }) =>
+    sql`update companies set require_second_factor = true where id = ${user.companyId}`,
+  "its impersonator is deactivated": ({ partner }) =>
+    sql`update users set is_active = false where id = ${partner.admin.id}`,
+  "its impersonator has moved": ({ partner }) =>
+    sql`update users set company_id = ${tenants.partners[1].id} where id = ${partner.admin.id}`,
+  "it is revoked": ({ token }) => sql`delete from tokens where jti = ${jtiOf(token)}`,
+} satisfies Record<string, (subject: Subject) => Promise<unknown>>;
+
+type State = keyof typeof STATES;
+
+const each = (state: State, kinds: readonly Bearer[]) =>
+  kinds.map((kind): [State, Bearer] => [state, kind]);
+
+const ENDS = [
+  ...each("its user is deactivated", BEARERS),
+  ...each("its company is suspended", OF_TENANTS),
+  ...each("its partner is suspended", OF_TENANTS),
+  ...each("its client is deleted", ["access of a client"]),
+  ...each("its impersonator is deactivated", ["impersonation"]),
+  ...each("its impersonator has moved", ["impersonation"]),
+  ...each("it is revoked", BEARERS),
+];
+
+/** The kinds that have ended some minutes after their issue, unused. */
+const ENDED_AFTER: readonly [minutes: number, ended: readonly Bearer[]][] = [
+  [29, ["password_reset", "challenge"]],
+  [31, ["password_reset", "challenge", "access"]],
+  [24 * 60, BEARERS.filter((kind) => kind !== "dashboard_pat")],
+];
+
+const CHANGES: readonly [State, Bearer, { readonly scope?: string; readonly role?: string }][] = [
+  ["its client has fewer scopes", "access of a client", { scope: "reviews:read" }],
+  ["its client has other scopes", "access of a client", { scope: "" }],
+  ["its client has no grants", "access of a client", {}],
+  ["its service has fewer scopes", "service", { scope: "tokens:introspect" }],
+  ["its user has a lower role", "access", { role: "account_user" }],
+  ["its user has a lower role", "api_pat", { role: "account_user" }],
+  ["its company requires a second factor", "access", {}],
+  ["its company requires a second factor", "api_pat", {}],
+];
+
 const INACTIVE = { active: false };
 
 const check = (token: string) =>
@@ -176,32 +276,6 @@ const check = (token: string) =>
     userAgent: null,
     headers: new Headers({ Authorization: `Bearer ${token}` }),
   }).catch(() => undefined);
-
-/** Returns what a service would be told if it were told exactly what the check of requests finds. */
-async function allowedBy(token: string) {
-  const found = await check(token);
-  return (
-    found && {
-      active: true,
-      kind: found.tokenKind,
-      user_id: found.userId,
-      role: found.role,
-      company_id: found.companyId,
-      partner_id: found.partnerId,
-      account_id: found.accountId,
-      store_ids: found.storeIds && [...found.storeIds],
-      impersonator_id: found.impersonatorId,
-      client_id: found.clientId,
-      scope: [...found.scopes].join(" "),
-    }
-  );
-}
-
-/** Introspects a token and leaves out its end. */
-async function toldOf(token: string) {
-  const { expires_at: _, ...told } = (await introspect(token)).body;
-  return told;
-}
 
 const service = await (async () => {
   const userId = await addService(["tokens:introspect"]);
@@ -227,7 +301,7 @@ async function addService(scopes: readonly string[]): Promise<number> {
   return id;
 }
 
-async function make(kind: (typeof KINDS)[number]): Promise<Subject> {
+async function make(kind: Kind): Promise<Subject> {
   const partner = await addPartner(database.db, `i${++made}`, await planId());
   const user = partner.accounts[0].owner;
   const isOfClient = kind === "access of a client" || kind === "refresh";
@@ -254,36 +328,24 @@ const planId = async () => {
 };
 
 async function tokenOf(
-  kind: TokenKind | "access of a client",
-  { id: userId, companyId }: TestUser,
+  kind: Kind,
+  user: TestUser,
   { partner, client }: Pick<Subject, "partner" | "client">,
 ): Promise<string> {
+  const userId = user.id;
   const impersonatorId = partner.admin.id;
   const clientId = client?.clientId ?? null;
   const signedIn = () =>
-    database.db.transaction((tx) =>
-      openSession(tx, api.deps, {
-        user: { id: userId, companyId },
-        method: client === undefined ? "login" : "authorization_code",
-        clientId,
-        scope: client === undefined ? "*" : "reviews:read reviews:write",
-        requestContext: {
-          requestId: "r",
-          ip: "192.0.2.1",
-          userAgent: null,
-          headers: new Headers(),
-        },
-        now: clock.now(),
-      }),
-    );
+    client === undefined
+      ? sessionOf(world, user, "login")
+      : sessionOf(world, user, "authorization_code", { clientId, scope: OF_CLIENT });
   switch (kind) {
     case "access":
     case "access of a client":
       return (await signedIn()).token;
     case "refresh": {
       const { familyId } = await signedIn();
-      const scope = "reviews:read reviews:write";
-      return grant({ kind, userId, familyId, clientId, scope, ttlS: 30 * 86_400 });
+      return grant({ kind, userId, familyId, clientId, scope: OF_CLIENT, ttlS: 30 * 86_400 });
     }
     case "dashboard_pat":
       return grant({ kind, userId, ttlS: null, box: api.deps.box });

@@ -9,7 +9,6 @@ import { emailDigest } from "../../../src/auth/email.ts";
 import { createPasswords } from "../../../src/lib/password.ts";
 import { PASSWORD, startApi } from "../../support/api.ts";
 import { codeSentTo, mailsTo } from "../../support/auth-mails.ts";
-import { addClient } from "../../support/oauth.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
 import type { TestUser } from "../../support/tenants.ts";
 
@@ -154,22 +153,6 @@ describe("a password reset", () => {
     expect((await login(user.email, PASSWORD)).status).toBe(200);
     expect(await mailsTo(api.deps, user.email)).toEqual([]);
   });
-
-  test("revokes the tokens of concurrent sign-ins", async () => {
-    const user = await freshUser();
-    const token = await otpToken(user);
-    const logins = Array.from({ length: 10 }, (_, i) =>
-      (i % 2 ? api : other).call("POST", "/login", {
-        body: { email: user.email, password: PASSWORD },
-      }),
-    );
-    const { body } = await reset(token);
-    const answers = await Promise.all(logins);
-    for (const answer of answers.filter((one) => one.status === 200))
-      expect(await statusOf(String(answer.body["token"]))).toBe(401);
-    expect(await statusOf(String(body["token"]))).toBe(200);
-    expect(await tokensOf(user.id)).toHaveLength(1);
-  });
 });
 
 describe("a password in NFC and in NFD", () => {
@@ -211,70 +194,11 @@ describe("a password in NFC and in NFD", () => {
   });
 });
 
-describe("a token that may reset the password", () => {
-  const cases = async () => {
-    const user = await freshUser();
-    const admin = tenants.partners[0].admin;
-    const userId = user.id;
-    const { clientId: first } = await addClient(database.db, { firstParty: true });
-    const { clientId: third } = await addClient(database.db);
-    return [
-      ["of a first-party client", 200, await grant({ userId, clientId: first })],
-      ["of a third-party client", 403, await grant({ userId, clientId: third })],
-      [
-        "of a first-party client, narrowed",
-        403,
-        await grant({ userId, clientId: first, scope: "reviews:read" }),
-      ],
-      ["of the API, personal", 403, await grant({ userId, kind: "api_pat", name: "ci" })],
-      [
-        "of the dashboard, personal",
-        403,
-        await grant({ userId, kind: "dashboard_pat", ttlS: null, box: api.deps.box }),
-      ],
-      [
-        "that impersonates",
-        403,
-        await grant({ userId, kind: "impersonation", impersonatorId: admin.id }),
-      ],
-    ] as const;
-  };
-
-  test("is that of a mailed code or the user's own, but only the latter may change the password", async () => {
-    for (const [what, status, token] of (await cases()).toReversed()) {
-      // The password is correct, so that only the kind of the token decides. The case with 200 is last, because it
-      // ends the other tokens.
-      expect([what, (await change(token, PASSWORD)).status]).toEqual([what, status]);
-      expect([what, (await reset(token)).status]).toEqual([what, status]);
-    }
-    const user = await freshUser();
-    const forReset = await otpToken(user);
-    expect((await change(forReset, PASSWORD)).status).toBe(403);
-    for (const [method, path] of [
-      ["GET", "/verify-token"],
-      ["GET", "/logout"],
-      ["GET", "/sso/revoking-token"],
-      ["GET", "/account/sessions"],
-      ["GET", "/account/api-token"],
-      ["GET", "/account/reviews"],
-    ] as const)
-      expect((await api.call(method, path, { token: forReset })).status).toBe(403);
-    expect(
-      (await api.call("POST", "/reset-password", { body: { password: NEW_PASSWORD } })).status,
-    ).toBe(401);
-  });
-});
-
 describe("a new password", () => {
   test.each([
-    ["of 7 characters", "violet7"],
-    ["of 129 characters", "v".repeat(129)],
-    ["that is not text", 12_345_678],
     ["with a NUL", "violet\0anchor"],
     ["with half a character", "violet anchor \uD800"],
-    ["that everybody uses", "password123"],
     ["that everybody uses, in capitals", "PASSWORD123"],
-    ["missing", undefined],
   ])("%s is 422 on password and changes nothing", async (_, password) => {
     const user = await freshUser();
     const token = await api.login(user.email);
@@ -289,7 +213,6 @@ describe("a new password", () => {
 
   test.each([
     ["of 8 characters without a digit", "violet-a"],
-    ["of 128 characters", "violet".repeat(22).slice(0, 128)],
     ["of blanks and signs beyond ASCII", "мой пароль 🦊🦊"],
   ])("%s is accepted unchanged", async (_, password) => {
     const user = await freshUser();
@@ -312,15 +235,6 @@ describe("a new password", () => {
       expect(Object.keys(answer.body["errors"] as object)).toEqual(["password"]);
     }
     expect((await reset(token, "northwind in 2026 is fine")).status).toBe(200);
-  });
-
-  test("in a body with another field is 422 on that", async () => {
-    const token = await api.login((await freshUser()).email);
-    const answer = await api.call("POST", "/reset-password", {
-      token,
-      body: { password: NEW_PASSWORD, email: "x" },
-    });
-    expect(Object.keys(answer.body["errors"] as object)).toEqual(["email"]);
   });
 });
 

@@ -1,12 +1,12 @@
 import { afterAll, describe, expect, test } from "bun:test";
 
-import { openSession } from "../../../src/auth/sign-in/open-session.ts";
 import type { SignInMethod } from "../../../src/http/principal.ts";
 import { fieldsOf } from "../../../src/lib/fields.ts";
 import { PASSWORD, startApi } from "../../support/api.ts";
 import { mailsTo } from "../../support/auth-mails.ts";
 import { appCode, challenged, challengeOf, prove, withApp } from "../../support/factors.ts";
 import { addClient } from "../../support/oauth.ts";
+import { sessionOf } from "../../support/sessions.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
 import type { TestUser } from "../../support/tenants.ts";
 
@@ -203,9 +203,6 @@ async function enrolled(user: TestUser) {
   return { secret, token: String(opened) };
 }
 
-const requestContext = { requestId: "r", ip: "127.0.0.1", userAgent: null, headers: new Headers() };
-
 async function session(user: TestUser, method: SignInMethod, clientId: string | null = null) {
-  const one = { user, method, clientId, scope: "*", requestContext, now: clock.now() };
-  return (await db.transaction((tx) => openSession(tx, api.deps, one))).token;
+  return (await sessionOf(world, user, method, { clientId })).token;
 }

@@ -3,7 +3,6 @@ import { describe, expect, test } from "bun:test";
 import type { TSchema } from "@sinclair/typebox";
 
 import { createApp } from "../../../src/app.ts";
-import { openSession } from "../../../src/auth/sign-in/open-session.ts";
 import { BASE_PATH } from "../../../src/http/access.ts";
 import type { SignInMethod } from "../../../src/http/principal.ts";
 import { addMs } from "../../../src/lib/clock.ts";
@@ -13,6 +12,7 @@ import { appCode } from "../../support/factors.ts";
 import { fixture } from "../../support/fixture.ts";
 import { addClient } from "../../support/oauth.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
+import { sessionOf } from "../../support/sessions.ts";
 import { addSsoConnection, addUser, type TestUser } from "../../support/tenants.ts";
 
 /*
@@ -369,13 +369,9 @@ const newUser = () => {
 
 /** Opens a session of a user, by default now. A single sign-on counts as a proof of a second factor, a login does not. */
 async function session(user: TestUser, method: SignInMethod, ms = 0): Promise<string> {
-  const { api, clock, database } = world;
-  const now = addMs(clock.now(), ms);
-  const one = { user, method, clientId: null, scope: "*", requestContext, now };
-  return (await database.db.transaction((tx) => openSession(tx, api.deps, one))).token;
+  const at = addMs(world.clock.now(), ms);
+  return (await sessionOf(world, user, method, { at })).token;
 }
-
-const requestContext = { requestId: "r", ip: "127.0.0.1", userAgent: null, headers: new Headers() };
 
 /** Calls a route with a fresh session. */
 async function freshly(user: TestUser, method: string, path: string, body?: object) {

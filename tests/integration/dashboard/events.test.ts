@@ -1,12 +1,11 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 
-import type { Page } from "playwright-core";
-
-import { isPresent, lacks } from "../../support/needs.ts";
-import { allErrors, checkLooks } from "../../support/dashboard/dashboard.ts";
-import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
-import { Receiver } from "../../support/network/receiver.ts";
 import { browserFixture } from "../../support/dashboard/browser.ts";
+import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
+import { allErrors, checkLooks } from "../../support/dashboard/dashboard.ts";
+import { button, clipboard, heading } from "../../support/dashboard/locators.ts";
+import { isPresent, lacks } from "../../support/needs.ts";
+import { Receiver } from "../../support/network/receiver.ts";
 
 // The event catalog, as the developer of a receiver uses it.
 
@@ -42,7 +41,7 @@ describe.skipIf(lacks("chromium"))("the catalog of events", () => {
     await rate.getByText("integer, 1 to 5").waitFor();
     await rate.getByText("Rating, 1 to 5 stars.").waitFor();
     await button(page, "Copy: review_updated, full body").click();
-    const copied = await page.evaluate<string>("navigator.clipboard.readText()");
+    const copied = await clipboard(page);
     const { body } = await world.ask("GET", "/events");
     const events = body["events"] as { value: string; example: unknown }[];
     expect(JSON.parse(copied)).toEqual(
@@ -106,7 +105,3 @@ beforeAll(async () => {
 
   ({ id } = await world.subscribe({ webhook_url: receiver.url, events: ["review_received"] }));
 });
-
-const button = (page: Page, name: string) => page.getByRole("button", { name });
-
-const heading = (page: Page, name: string) => page.getByRole("heading", { name, level: 1 });

@@ -1,27 +1,30 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 
-import type { Browser, Page } from "playwright-core";
+import type { Page } from "playwright-core";
 
-import { PASSWORD, type TestApi } from "../../support/api.ts";
+import { PASSWORD } from "../../support/api.ts";
 import { codeSentTo, mailsTo } from "../../support/auth-mails.ts";
 import { createFakeClock } from "../../support/clock.ts";
-import { browserFixture } from "../../support/dashboard/browser.ts";
+import { checkLooks } from "../../support/dashboard/dashboard.ts";
+import { button, signOut } from "../../support/dashboard/locators.ts";
+import { useDashboard } from "../../support/dashboard/use-dashboard.ts";
+import { appCode, type AppHolder, withApp, wrongCode } from "../../support/factors.ts";
 import { isPresent, lacks } from "../../support/needs.ts";
-import { openBrowser } from "../../support/dashboard/chromium.ts";
-import {
-  checkLooks,
-  openDashboard,
-  openSignedIn,
-  serveDashboard,
-} from "../../support/dashboard/dashboard.ts";
-import { type AppHolder, appCode, withApp, wrongCode } from "../../support/factors.ts";
-import { createDatabase } from "../../support/postgres.ts";
-import { addTenants, addUser } from "../../support/tenants.ts";
+import { addUser } from "../../support/tenants.ts";
+
+const clock = createFakeClock();
+/** The length of the lock of codes: long enough to be visible, short enough for a test to wait for it. */
+const LOCK_S = 4;
+const world = useDashboard({
+  clock,
+  config: { lockScheduleS: [LOCK_S], otpCooldownS: 0 },
+  host: "localhost",
+});
 
 describe.skipIf(lacks("chromium"))("the second step of a sign-in", () => {
   test("takes a code of the app by keyboard alone, and shows a wrong one at its field", async () => {
     const holder = await appHolder();
-    const { page, faults } = await openDashboard(browser, { root, path: "/keys" });
+    const { page, faults } = await world.open("/keys", { email: null });
     await page.getByLabel("Email").fill(holder.user.email);
     await page.keyboard.press("Enter");
     await passwordField(page).fill(PASSWORD);
@@ -37,12 +40,11 @@ describe.skipIf(lacks("chromium"))("the second step of a sign-in", () => {
     await page.keyboard.type(codeOf(holder));
     await page.getByRole("heading", { name: "API Keys", level: 1 }).waitFor();
     expect(faults).toEqual([]);
-    await page.close();
   });
 
   test("goes back to the password after five wrong codes, and then shows the lock with its end", async () => {
     const holder = await appHolder();
-    const { page } = await openDashboard(browser, { root });
+    const { page } = await world.open("", { email: null });
     await toSecondStep(page, holder.user.email);
     const field = page.getByLabel("Code from your authenticator app");
     for (let i = 0; i < 5; i++) {
@@ -63,20 +65,18 @@ describe.skipIf(lacks("chromium"))("the second step of a sign-in", () => {
     clock.advance(LOCK_S * 1_000);
     await field.fill(codeOf(holder));
     await isIn(page);
-    await page.close();
   });
 
   test("takes a recovery code once", async () => {
     const holder = await appHolder();
     const [first = ""] = holder.recoveryCodes;
-    const { page } = await openDashboard(browser, { root });
+    const { page } = await world.open("", { email: null });
     await toSecondStep(page, holder.user.email);
     await button(page, "Use a recovery code").click();
     await page.getByLabel("Recovery code").fill(` ${first.toUpperCase().replaceAll("-", " ")}`);
     await page.keyboard.press("Enter");
     await isIn(page);
-    await page.getByRole("button", { name: "Account of" }).click();
-    await page.getByRole("menuitem", { name: "Sign out" }).click();
+    await signOut(page);
     await toSecondStep(page, holder.user.email);
     await button(page, "Use a recovery code").click();
     await page.getByLabel("Recovery code").fill(first);
@@ -86,34 +86,29 @@ describe.skipIf(lacks("chromium"))("the second step of a sign-in", () => {
     await button(page, "Use the authenticator app instead").click();
     await page.getByLabel("Code from your authenticator app").fill(codeOf(holder));
     await isIn(page);
-    await page.close();
   });
 
   test("follows a new password, which is set by a mailed code", async () => {
     const holder = await appHolder();
     const { email } = holder.user;
-    const { page } = await openDashboard(browser, { root });
+    const { page } = await world.open("", { email: null });
     await page.getByLabel("Email").fill(email);
     await button(page, "Continue").click();
     await button(page, "Forgot your password?").click();
     await button(page, "Email me a code").click();
     await page.getByLabel("Digit 1 of 6").and(page.locator(":focus")).waitFor();
-    await page.keyboard.type(await codeSentTo(api.deps, email));
+    await page.keyboard.type(await codeSentTo(world.api.deps, email));
     await page.getByLabel("New password").fill("another horse battery staple");
     await button(page, "Set the password and sign in").click();
     await page.getByLabel("Code from your authenticator app").fill(codeOf(holder));
     await isIn(page);
-    await page.close();
   });
 });
 
 describe.skipIf(lacks("chromium"))("a required second factor", () => {
   test("is set up with an app after an invitation; its recovery codes are shown, then the pages", async () => {
     const email = "invited@p2.test";
-    const { page, faults } = await openDashboard(browser, {
-      root,
-      path: await invitationOf(email),
-    });
+    const { page, faults } = await world.open(await invitationOf(email), { email: null });
     await page.getByLabel("New password").fill(PASSWORD);
     await button(page, "Set the password and sign in").click();
     await page.getByRole("heading", { name: "Set up two-step verification" }).waitFor();
@@ -142,12 +137,11 @@ describe.skipIf(lacks("chromium"))("a required second factor", () => {
     await button(page, "I have stored them, continue").click();
     await isIn(page);
     expect(faults).toEqual([]);
-    await page.close();
   });
 
   test("is set up with a passkey at the sign-in, which then signs in", async () => {
     const { email } = await freshUser("partner_admin", 1);
-    const { page, faults } = await openDashboard(browser, { root });
+    const { page, faults } = await world.open("", { email: null });
     await addAuthenticator(page);
     await toSecondStep(page, email);
     await button(page, "Passkey").click();
@@ -156,8 +150,7 @@ describe.skipIf(lacks("chromium"))("a required second factor", () => {
     await button(page, "Create the passkey").click();
     await button(page, "I have stored them, continue").click();
     await isIn(page);
-    await page.getByRole("button", { name: "Account of" }).click();
-    await page.getByRole("menuitem", { name: "Sign out" }).click();
+    await signOut(page);
     await toSecondStep(page, email);
     await checkLooks(page, "factor passkey");
     await button(page, "Use your passkey").click();
@@ -168,14 +161,13 @@ describe.skipIf(lacks("chromium"))("a required second factor", () => {
     await confirm(page, "Remove");
     await page.getByText("Your company requires a second factor; add another one first.").waitFor();
     expect(faults).toEqual([]);
-    await page.close();
   });
 });
 
 describe.skipIf(lacks("chromium"))("the security page", () => {
   test("adds an app and a passkey, makes new recovery codes, and removes factors", async () => {
     const { email } = await freshUser();
-    const { page, faults } = await openDashboard(browser, { root, path: "/security" });
+    const { page, faults } = await world.open("/security", { email: null });
     await addAuthenticator(page);
     await toPassword(page, email);
     await page.getByText("Without it, anyone who knows your password can sign in.").waitFor();
@@ -207,52 +199,49 @@ describe.skipIf(lacks("chromium"))("the security page", () => {
     }
     expect(await rows(page).count()).toBe(0);
     expect(faults).toEqual([]);
-    await page.close();
   });
 
   test("warns of three recovery codes or fewer", async () => {
     const holder = await appHolder();
     const { id } = holder.user;
-    await database.db.sql`delete from recovery_codes where user_id = ${id} and code_hash in
+    await world.database.db.sql`delete from recovery_codes where user_id = ${id} and code_hash in
       (select code_hash from recovery_codes where user_id = ${id} limit 6)`;
-    const { page } = await openDashboard(browser, { root, path: "/security" });
+    const { page } = await world.open("/security", { email: null });
     await toSecondStep(page, holder.user.email);
     await page.getByLabel("Code from your authenticator app").fill(codeOf(holder));
     await page.getByText("4 recovery codes left").waitFor();
     expect(await page.getByText("before you run out").count()).toBe(0);
-    await database.db.sql`delete from recovery_codes where user_id = ${id} and code_hash in
+    await world.database.db.sql`delete from recovery_codes where user_id = ${id} and code_hash in
       (select code_hash from recovery_codes where user_id = ${id} limit 1)`;
     await page.reload();
     await page.getByText("3 recovery codes left").waitFor();
     await page.getByText("before you run out").waitFor();
     await checkLooks(page, "factor security few codes");
-    await page.close();
   });
 
   test("asks for the second factor after a change of the password", async () => {
     const holder = await appHolder();
     const { email } = holder.user;
-    const { page } = await openDashboard(browser, { root, path: "/security" });
+    const { page } = await world.open("/security", { email: null });
     await toSecondStep(page, email);
     await page.getByLabel("Code from your authenticator app").fill(codeOf(holder));
     await button(page, "Change password").click();
     await page.getByLabel("Current password").fill(PASSWORD);
     await button(page, "Email me a code").click();
     await page.getByLabel("Digit 1 of 6").and(page.locator(":focus")).waitFor();
-    await page.keyboard.type(await codeSentTo(api.deps, email));
+    await page.keyboard.type(await codeSentTo(world.api.deps, email));
     await page.getByRole("textbox", { name: "New password" }).fill("another horse battery staple");
     await button(page, "Set the password").click();
     await page.getByLabel("Code from your authenticator app").fill(codeOf(holder));
     await page.getByRole("heading", { name: "Security", level: 1 }).waitFor();
     await page.getByText("With a new password").waitFor();
-    await page.close();
   });
 });
 
 describe.skipIf(lacks("chromium"))("a request that demands a proof", () => {
   test("is repeated after the proof; without one it fails with a sentence, and the dialog below stays", async () => {
     const holder = await appHolder();
-    const { page, faults } = await openDashboard(browser, { root, path: "/security" });
+    const { page, faults } = await world.open("/security", { email: null });
     await toSecondStep(page, holder.user.email);
     await page.getByLabel("Code from your authenticator app").fill(codeOf(holder));
     await button(page, "Create new codes").click();
@@ -273,12 +262,11 @@ describe.skipIf(lacks("chromium"))("a request that demands a proof", () => {
     await confirm(page, "Remove");
     await page.getByText("Authenticator app is removed.").waitFor();
     expect(faults).toEqual([]);
-    await page.close();
   });
 
   test("takes a passkey, and a recovery code instead of it", async () => {
     const { email, id } = await freshUser();
-    const { page, faults } = await openDashboard(browser, { root, path: "/security" });
+    const { page, faults } = await world.open("/security", { email: null });
     await addAuthenticator(page);
     await toPassword(page, email);
     await button(page, "Add passkey").click();
@@ -308,27 +296,26 @@ describe.skipIf(lacks("chromium"))("a request that demands a proof", () => {
     await checkLooks(page, "factor step-up passkey");
     await asked.getByRole("button", { name: "Use your passkey" }).click();
     await page.getByText("Blue key is removed.").waitFor();
-    const used = await database.db.sql`select details from audit_log
+    const used = await world.database.db.sql`select details from audit_log
       where actor_id = ${id} and action in ('RECOVERY_CODE_USED', 'SECOND_FACTOR_FAILED') order by id`;
     expect(used.map(({ details }) => details.left ?? details.method)).toEqual(["recovery_code", 9]);
     expect(faults).toEqual([]);
-    await page.close();
   });
 
   test("of a form with an address that receives data keeps what was typed", async () => {
     const requires = (is: boolean) =>
-      database.db.sql`update companies set require_second_factor = ${is}
-        where id = ${tenants.partners[1].id}`;
+      world.database.db.sql`update companies set require_second_factor = ${is}
+        where id = ${world.tenants.partners[1].id}`;
     await requires(false);
-    const holder = await withApp({ api, clock }, await freshUser("partner_owner", 1));
-    const body = { label: "One", webhook_url: `${root}/one`, delivery_kind: "immediate" };
-    const made = await api.call("POST", "/partner/webhooks", { token: holder.token, body });
+    const holder = await withApp({ api: world.api, clock }, await freshUser("partner_owner", 1));
+    const body = { label: "One", webhook_url: `${world.root}/one`, delivery_kind: "immediate" };
+    const made = await world.api.call("POST", "/partner/webhooks", { token: holder.token, body });
     await requires(true);
     const forms = [
       ["/webhooks/alerts", "Alert URL", /^Save/],
       [`/webhooks/${String(made.body["id"])}?tab=settings`, "Endpoint URL", /^Save/],
     ] as const;
-    const { page } = await openDashboard(browser, { root, path: "/security" });
+    const { page } = await world.open("/security", { email: null });
     await toSecondStep(page, holder.user.email);
     await page.getByLabel("Code from your authenticator app").fill(codeOf(holder));
     await isIn(page);
@@ -336,8 +323,8 @@ describe.skipIf(lacks("chromium"))("a request that demands a proof", () => {
     for (const [path, label, save] of forms) {
       // The moved clock ends the waits of requests that are under way, so that the page may have faults.
       clock.advance(STALE_MS);
-      await page.goto(`${root}/dashboard${path}`);
-      const url = `${root}/typed${path.length}`;
+      await page.goto(`${world.root}/dashboard${path}`);
+      const url = `${world.root}/typed${path.length}`;
       await page.getByLabel(label).fill(url);
       await page.getByRole("button", { name: save }).click();
       await asked.getByLabel("Code from your authenticator app").waitFor();
@@ -349,12 +336,11 @@ describe.skipIf(lacks("chromium"))("a request that demands a proof", () => {
       await page.getByText("Saved.").waitFor();
       expect(await page.getByLabel(label).inputValue()).toBe(url);
     }
-    await page.close();
   });
 
   test("leads a user without a factor to the sign-in, which leads back", async () => {
     const { email } = await freshUser();
-    const { page } = await openDashboard(browser, { root, path: "/security" });
+    const { page } = await world.open("/security", { email: null });
     await toPassword(page, email);
     await button(page, "Add authenticator app").waitFor();
     clock.advance(STALE_MS);
@@ -366,25 +352,20 @@ describe.skipIf(lacks("chromium"))("a request that demands a proof", () => {
     await toPassword(page, email);
     await button(page, "Add authenticator app").click();
     await shownSecret(page);
-    await page.close();
   });
 });
 
 describe.skipIf(lacks("chromium"))("the requirement of a second factor", () => {
   test("is set by an owner who has a factor; then a token is made after a proof", async () => {
-    const { owner } = tenants.partners[0].accounts[0];
-    const { page, faults } = await openSignedIn(browser, {
-      root,
-      path: "/access",
-      email: owner.email,
-    });
+    const { owner } = world.tenants.partners[0].accounts[0];
+    const { page, faults } = await world.open("/access", { email: owner.email });
     const requires = page.getByRole("switch", { name: "Require two-step verification" });
     await requires.press("Space");
     await confirm(page, "Require it");
     await page.getByText("Add a second factor to your own account first.").waitFor();
     await checkLooks(page, "factor requirement");
     // Both move the clock, which would end the waits of requests that are under way.
-    const holder = await withApp({ api, clock }, owner);
+    const holder = await withApp({ api: world.api, clock }, owner);
     const code = codeOf(holder);
     await confirm(page, "Require it");
     await page.getByText("Two-step verification is required.").waitFor();
@@ -401,16 +382,13 @@ describe.skipIf(lacks("chromium"))("the requirement of a second factor", () => {
     await page.getByText("is no longer required").waitFor();
     expect(await requires.isChecked()).toBe(false);
     expect(faults).toEqual([]);
-    await page.close();
   });
 
   test("is set by an operator, who also resets the factors of a user who lost them", async () => {
     const holder = await appHolder();
     const { email } = holder.user;
-    const { page, faults } = await openSignedIn(browser, {
-      root,
-      path: "/companies?tab=accounts",
-      email: tenants.superAdmin.email,
+    const { page, faults } = await world.open("/companies?tab=accounts", {
+      email: world.tenants.superAdmin.email,
     });
     const row = (text: string) => page.getByRole("row").filter({ hasText: text });
     await button(page, "Require two-step: p2-a1").click();
@@ -421,71 +399,47 @@ describe.skipIf(lacks("chromium"))("the requirement of a second factor", () => {
     await button(page, "Stop requiring two-step: p2-a1").click();
     await confirm(page, "Stop requiring two-step");
     await row("p2-a1").getByText("Two-step required").waitFor({ state: "detached" });
-    await page.goto(`${root}/dashboard/users?q=${email}`);
+    await page.goto(`${world.root}/dashboard/users?q=${email}`);
     await button(page, `More actions for Name of ${email}`).click();
     await page.getByRole("menuitem", { name: "Reset second factors" }).click();
     await page.getByText(`the recovery codes of ${email} are removed`).waitFor();
     await checkLooks(page, "factor reset");
     await confirm(page, "Reset second factors");
     await page.getByText(`The second factors of Name of ${email} are removed.`).waitFor();
-    expect((await api.call("GET", "/verify-token", { token: holder.token })).status).toBe(401);
-    await api.login(email);
+    expect((await world.api.call("GET", "/verify-token", { token: holder.token })).status).toBe(
+      401,
+    );
+    await world.api.login(email);
     expect(faults).toEqual([]);
-    await page.close();
   });
 });
-
-/** The length of the lock of codes: long enough to be visible, short enough for a test to wait for it. */
-const LOCK_S = 4;
 
 /** A little more than the time for which a proof counts. */
 const STALE_MS = 601_000;
 
-const clock = createFakeClock();
-const database = browserFixture(createDatabase);
-const tenants = browserFixture(() => addTenants(database.db));
-
-let api: TestApi;
-
-let root: string;
-
-let browser: Browser;
-
 beforeAll(async () => {
   if (!isPresent("chromium")) return;
-
-  const config = { lockScheduleS: [LOCK_S], otpCooldownS: 0 };
-  ({ api, root } = await serveDashboard({ db: database.db, clock, config, host: "localhost" }));
-  await database.db.sql`update companies set require_second_factor = true
-    where id = ${tenants.partners[1].id}`;
-  browser = await openBrowser();
-});
-
-afterAll(async () => {
-  if (!isPresent("chromium")) return;
-  await browser.close();
-  await api.stop();
+  await world.database.db.sql`update companies set require_second_factor = true
+    where id = ${world.tenants.partners[1].id}`;
 });
 
 let names = 0;
 
 /** Adds a user of the first partner, or of the second, which requires a factor. */
 const freshUser = (role: "partner_admin" | "partner_owner" = "partner_admin", nth: 0 | 1 = 0) =>
-  addUser(database.db, {
-    companyId: tenants.partners[nth].id,
+  addUser(world.database.db, {
+    companyId: world.tenants.partners[nth].id,
     role,
     email: `person-${++names}@p${nth + 1}.test`,
   });
 
-const appHolder = async () => withApp({ api, clock }, await freshUser());
+const appHolder = async () => withApp({ api: world.api, clock }, await freshUser());
 
 /** Returns a code that was not used yet. Each call moves the clock by a step, because a code works once. */
 function codeOf(holder: AppHolder): string {
   clock.advance(30_000);
   return appCode(holder.secret, clock);
 }
-
-const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
 
 const passwordField = (page: Page) => page.getByRole("textbox", { name: "Password" });
 
@@ -512,11 +466,16 @@ async function toSecondStep(page: Page, email: string): Promise<void> {
 }
 
 async function invitationOf(email: string): Promise<string> {
-  const token = await api.login(tenants.superAdmin.email);
-  const body = { email, name: "Kim", role: "partner_admin", company_id: tenants.partners[1].id };
-  await api.call("POST", "/admin/users", { token, body });
-  const link = /http\S+/.exec((await mailsTo(api.deps, email)).at(-1)?.text ?? "")?.[0] ?? "";
-  return link.replace(`${root}/dashboard`, "");
+  const token = await world.api.login(world.tenants.superAdmin.email);
+  const body = {
+    email,
+    name: "Kim",
+    role: "partner_admin",
+    company_id: world.tenants.partners[1].id,
+  };
+  await world.api.call("POST", "/admin/users", { token, body });
+  const link = /http\S+/.exec((await mailsTo(world.api.deps, email)).at(-1)?.text ?? "")?.[0] ?? "";
+  return link.replace(`${world.root}/dashboard`, "");
 }
 
 /** Reads the key of the app that the page shows beside its QR code. */

@@ -4,11 +4,12 @@ import { verify } from "@octokit/webhooks-methods";
 import type { Page } from "playwright-core";
 import { Webhook } from "standardwebhooks";
 
-import { isPresent, lacks } from "../../support/needs.ts";
-import { allErrors, checkLooks } from "../../support/dashboard/dashboard.ts";
-import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
-import { Receiver, until } from "../../support/network/receiver.ts";
 import { browserFixture } from "../../support/dashboard/browser.ts";
+import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
+import { allErrors, checkLooks } from "../../support/dashboard/dashboard.ts";
+import { button } from "../../support/dashboard/locators.ts";
+import { isPresent, lacks } from "../../support/needs.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 
 // A rotation of the signing secret: both signatures, the grace period, and its end.
 
@@ -97,8 +98,6 @@ afterEach(async () => {
   if (!isPresent("chromium")) return;
   receiver.received.length = 0;
 });
-
-const button = (page: Page, name: string) => page.getByRole("button", { name });
 
 const signatures = (page: Page) => page.getByRole("region", { name: "Signatures sent now" });
 

@@ -1,26 +1,28 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 
-import type { Browser, Page } from "playwright-core";
+import type { Page } from "playwright-core";
 
 import type { Role } from "../../../src/http/principal.ts";
-import { PASSWORD, type TestApi } from "../../support/api.ts";
+import { PASSWORD } from "../../support/api.ts";
 import { codeSentTo, mailsTo, otherThan } from "../../support/auth-mails.ts";
-import { isPresent, lacks } from "../../support/needs.ts";
-import { openBrowser } from "../../support/dashboard/chromium.ts";
 import {
-  openDashboard,
   seriousFaults,
   seriousFaultsInSchemes,
-  serveDashboard,
   signIn,
 } from "../../support/dashboard/dashboard.ts";
-import { createDatabase } from "../../support/postgres.ts";
-import { addSsoConnection, addTenants, addUser } from "../../support/tenants.ts";
-import { browserFixture } from "../../support/dashboard/browser.ts";
+import { button, heading, navigation, signOut } from "../../support/dashboard/locators.ts";
+import { useDashboard } from "../../support/dashboard/use-dashboard.ts";
+import { lacks } from "../../support/needs.ts";
+import { addSsoConnection, addUser } from "../../support/tenants.ts";
+
+/** The length of the lock: a busy machine sees its wait count down, and the test waits for its end. */
+const LOCK_S = 6;
+
+const world = useDashboard({ config: { lockScheduleS: [LOCK_S], otpCooldownS: 0 } });
 
 describe.skipIf(lacks("chromium"))("the sign-in", () => {
   test("each role starts on its own page, with its own navigation and no other pages", async () => {
-    const { superAdmin, partners } = tenants;
+    const { superAdmin, partners } = world.tenants;
     const [{ owner, admin, accounts }] = partners;
     const [account] = accounts;
     const own = ["API Keys", "Security", "Documentation"];
@@ -45,10 +47,10 @@ describe.skipIf(lacks("chromium"))("the sign-in", () => {
       [account.user, "/reviews", reviews, "/audit"],
       [account.locationUser, "/reviews", reviews, "/users"],
     ] as const) {
-      const { page } = await openDashboard(browser, { root });
+      const { page } = await world.open("", { email: null });
       await signIn(page, user.email);
-      await page.waitForURL(`${root}/dashboard${start}`);
-      const links = page.getByRole("navigation", { name: "Main" }).getByRole("link");
+      await page.waitForURL(`${world.root}/dashboard${start}`);
+      const links = navigation(page).getByRole("link");
       expect(await links.allInnerTexts()).toEqual(areas);
       await page.evaluate(`history.pushState(null, "", "/dashboard${foreign}")`);
       await page.getByRole("heading", { name: "Page not found" }).waitFor();
@@ -58,15 +60,14 @@ describe.skipIf(lacks("chromium"))("the sign-in", () => {
   });
 
   test("the requested page opens after the sign-in", async () => {
-    const { page } = await openDashboard(browser, { root, path: "/security?from=mail" });
+    const { page } = await world.open("/security?from=mail", { email: null });
     await signIn(page, (await freshUser()).email);
-    await page.getByRole("heading", { name: "Security", level: 1 }).waitFor();
-    expect(page.url()).toBe(`${root}/dashboard/security?from=mail`);
-    await page.close();
+    await heading(page, "Security").waitFor();
+    expect(page.url()).toBe(`${world.root}/dashboard/security?from=mail`);
   });
 
   test("the keyboard alone is enough", async () => {
-    const { page, faults } = await openDashboard(browser, { root });
+    const { page, faults } = await world.open("", { email: null });
     const { email } = await freshUser();
     await page.getByLabel("Email").and(page.locator(":focus")).waitFor();
     await page.keyboard.type(email);
@@ -74,14 +75,13 @@ describe.skipIf(lacks("chromium"))("the sign-in", () => {
     await passwordField(page).and(page.locator(":focus")).waitFor();
     await page.keyboard.type(PASSWORD);
     await page.keyboard.press("Enter");
-    await page.getByRole("navigation", { name: "Main" }).waitFor();
+    await navigation(page).waitFor();
     expect(faults).toEqual([]);
-    await page.close();
   });
 
   test("a wrong password is reported without disclosing the account, and the field is ready for another", async () => {
     const words: string[] = [];
-    const { page } = await openDashboard(browser, { root });
+    const { page } = await world.open("", { email: null });
     for (const email of [(await freshUser()).email, "nobody@p1.test"]) {
       await toPassword(page, email);
       await tryPassword(page, "wrong");
@@ -96,7 +96,7 @@ describe.skipIf(lacks("chromium"))("the sign-in", () => {
   });
 
   test("five wrong passwords lock the account, the wait counts down, and the form is enabled automatically", async () => {
-    const { page } = await openDashboard(browser, { root });
+    const { page } = await world.open("", { email: null });
     const { email } = await freshUser();
     await toPassword(page, email);
     for (let i = 0; i < 5; i++) {
@@ -111,12 +111,11 @@ describe.skipIf(lacks("chromium"))("the sign-in", () => {
     await page.getByText("You can try again now.").waitFor();
     await passwordField(page).and(page.locator(":focus")).waitFor();
     await tryPassword(page, PASSWORD);
-    await page.getByRole("navigation", { name: "Main" }).waitFor();
-    await page.close();
+    await navigation(page).waitFor();
   });
 
   test("too many requests are reported with the wait, and the form is enabled after it", async () => {
-    const { page } = await openDashboard(browser, { root });
+    const { page } = await world.open("", { email: null });
     await page.route("**/auth/discover", (route) =>
       route.fulfill({
         status: 429,
@@ -132,11 +131,10 @@ describe.skipIf(lacks("chromium"))("the sign-in", () => {
     await page.unroute("**/auth/discover");
     await button(page, "Continue").click();
     await passwordField(page).waitFor();
-    await page.close();
   });
 
   test("an unreachable server is reported, and nothing typed is lost; a session ends here nevertheless", async () => {
-    const { page } = await openDashboard(browser, { root });
+    const { page } = await world.open("", { email: null });
     const { email } = await freshUser();
     await toPassword(page, email);
     await page.route("**/api/v1/login", (route) => route.abort());
@@ -144,23 +142,21 @@ describe.skipIf(lacks("chromium"))("the sign-in", () => {
     await page.getByText("The server cannot be reached.").waitFor();
     await page.unroute("**/api/v1/login");
     await tryPassword(page, PASSWORD);
-    await page.getByRole("navigation", { name: "Main" }).waitFor();
+    await navigation(page).waitFor();
     await page.route("**/api/v1/logout", (route) => route.abort());
-    await page.getByRole("button", { name: /^Account of/ }).click();
-    await page.getByRole("menuitem", { name: "Sign out" }).click();
+    await signOut(page);
     await page.getByText("You are signed out here").waitFor();
-    await page.close();
   });
 
   test("the policy of the domain decides what is offered; an invalid address is reported, and can be changed", async () => {
-    const companyId = tenants.partners[1].accounts[0].id;
-    await addSsoConnection(database.db, { companyId, domains: ["both.test"] });
-    await addSsoConnection(database.db, {
-      companyId: tenants.partners[1].accounts[1].id,
+    const companyId = world.tenants.partners[1].accounts[0].id;
+    await addSsoConnection(world.database.db, { companyId, domains: ["both.test"] });
+    await addSsoConnection(world.database.db, {
+      companyId: world.tenants.partners[1].accounts[1].id,
       domains: ["only.test"],
       passwordLogin: false,
     });
-    const { page } = await openDashboard(browser, { root });
+    const { page } = await world.open("", { email: null });
     await page.getByLabel("Email").fill("no address");
     await button(page, "Continue").click();
     await page.getByText("Enter an email address such as").waitFor();
@@ -181,7 +177,6 @@ describe.skipIf(lacks("chromium"))("the sign-in", () => {
       expect(await seriousFaults(page)).toEqual([]);
       await button(page, "Change").click();
     }
-    await page.close();
   });
 });
 
@@ -189,7 +184,7 @@ describe.skipIf(lacks("chromium"))("a session", () => {
   test("stores its token nowhere, unless it is remembered", async () => {
     const lines: string[] = [];
     const urls: string[] = [];
-    const { page, faults } = await openDashboard(browser, { root });
+    const { page, faults } = await world.open("", { email: null });
     page.on("console", (message) => lines.push(message.text()));
     page.on("request", (request) => urls.push(request.url()));
     const answered = page.waitForResponse("**/api/v1/login");
@@ -200,8 +195,7 @@ describe.skipIf(lacks("chromium"))("a session", () => {
     const { token } = (await (await answered).json()) as { token: string };
     for (const name of ["API Keys", "Security"]) {
       await page.getByRole("link", { name }).click();
-      await page.getByRole("heading", { name, level: 1 }).waitFor();
-      await page.waitForLoadState("networkidle");
+      await heading(page, name).waitFor();
       expect(await traces(page)).not.toContain(token);
     }
     expect(lines.join("\n")).not.toContain(token);
@@ -209,23 +203,23 @@ describe.skipIf(lacks("chromium"))("a session", () => {
     expect(faults).toEqual([]);
     await page.reload();
     await page.getByLabel("Email").waitFor();
-    await page.close();
   });
 
   test("is revoked at sign-out and leaves nothing behind; the back button does not show it", async () => {
     const user = await freshUser();
-    const { page } = await openDashboard(browser, { root });
+    const { page } = await world.open("", { email: null });
     const answered = page.waitForResponse("**/api/v1/login");
     await toPassword(page, user.email);
     await tryPassword(page, PASSWORD);
     const { token } = (await (await answered).json()) as { token: string };
     await page.getByRole("link", { name: "Security" }).click();
     await page.getByText("This session").waitFor();
-    await page.getByRole("button", { name: /^Account of/ }).click();
-    await page.getByRole("menuitem", { name: "Sign out" }).click();
+    // A remembered session is in the storage of its tab.
+    for (const text of [token, user.email]) expect(await traces(page)).toContain(text);
+    await signOut(page);
     await page.getByText("You are signed out", { exact: true }).waitFor();
-    expect(page.url()).toBe(`${root}/dashboard`);
-    expect((await api.call("GET", "/verify-token", { token })).status).toBe(401);
+    expect(page.url()).toBe(`${world.root}/dashboard`);
+    expect((await world.api.call("GET", "/verify-token", { token })).status).toBe(401);
     expect(await traces(page)).not.toContain(token);
     expect(await traces(page)).not.toContain(user.email);
     await page.goBack();
@@ -233,39 +227,37 @@ describe.skipIf(lacks("chromium"))("a session", () => {
     expect(await traces(page)).not.toContain(user.email);
     await page.reload();
     await page.getByLabel("Email").waitFor();
-    await page.close();
   });
 
   test("shows who its user is now after a reload; once ended elsewhere it shows the sign-in, and continues on the same page", async () => {
     const user = await freshUser();
-    const { page } = await openDashboard(browser, { root });
+    const { page } = await world.open("", { email: null });
     await signIn(page, user.email);
-    await database.db.sql`update users set name = 'Renamed meanwhile' where id = ${user.id}`;
+    await world.database.db.sql`update users set name = 'Renamed meanwhile' where id = ${user.id}`;
     await page.reload();
     await page.getByRole("button", { name: "Account of Renamed meanwhile" }).waitFor();
     await page.getByRole("link", { name: "Security" }).click();
     await page.getByText("This session").waitFor();
-    await database.db.sql`delete from tokens where user_id = ${user.id}`;
+    await world.database.db.sql`delete from tokens where user_id = ${user.id}`;
     await page.getByRole("link", { name: "API Keys" }).click();
     await page.getByText("You were signed out").waitFor();
     await signIn(page, user.email);
-    await page.getByRole("heading", { name: "API Keys", level: 1 }).waitFor();
-    await page.close();
+    await heading(page, "API Keys").waitFor();
   });
 });
 
 describe.skipIf(lacks("chromium"))("a forgotten password", () => {
   test("is reset with a mailed code, and the user is signed in", async () => {
     const { email } = await freshUser();
-    const former = await api.login(email);
-    const { page, faults } = await openDashboard(browser, { root });
+    const former = await world.api.login(email);
+    const { page, faults } = await world.open("", { email: null });
     await toPassword(page, email);
     await button(page, "Forgot your password?").click();
     await button(page, "Email me a code").click();
     const first = page.getByLabel("Digit 1 of 6");
     await first.and(page.locator(":focus")).waitFor();
     expect(await first.getAttribute("autocomplete")).toBe("one-time-code");
-    const code = await codeSentTo(api.deps, email);
+    const code = await codeSentTo(world.api.deps, email);
     await page.keyboard.type(otherThan(code));
     await page.getByText("The code is wrong, expired or already used.").waitFor();
     await first.and(page.locator(":focus")).waitFor();
@@ -279,17 +271,16 @@ describe.skipIf(lacks("chromium"))("a forgotten password", () => {
     await page.getByText("Strong").waitFor();
     expect(await seriousFaults(page)).toEqual([]);
     await button(page, "Set the password and sign in").click();
-    await page.getByRole("navigation", { name: "Main" }).waitFor();
-    expect((await api.call("GET", "/verify-token", { token: former })).status).toBe(401);
-    await api.login(email, "another horse battery staple");
+    await navigation(page).waitFor();
+    expect((await world.api.call("GET", "/verify-token", { token: former })).status).toBe(401);
+    await world.api.login(email, "another horse battery staple");
     expect(faults).toEqual([]);
-    await page.close();
   });
 
   test("looks the same for an unknown address, which gets no mail", async () => {
     const words: string[] = [];
     for (const email of ["ghost-1@p1.test", (await freshUser()).email]) {
-      const { page } = await openDashboard(browser, { root });
+      const { page } = await world.open("", { email: null });
       await toPassword(page, email);
       await button(page, "Forgot your password?").click();
       await button(page, "Email me a code").click();
@@ -298,15 +289,15 @@ describe.skipIf(lacks("chromium"))("a forgotten password", () => {
       await page.close();
     }
     expect(words[0]?.replace(/\d+ s/, "")).toBe(String(words[1]?.replace(/\d+ s/, "")));
-    expect(await mailsTo(api.deps, "ghost-1@p1.test")).toEqual([]);
+    expect(await mailsTo(world.api.deps, "ghost-1@p1.test")).toEqual([]);
   });
 
   test("requests another code after a minute at the earliest", async () => {
     const { email } = await freshUser();
-    const context = await browser.newContext();
+    const context = await world.browser.newContext();
     const page = await context.newPage();
     await page.clock.install();
-    await page.goto(`${root}/dashboard`);
+    await page.goto(`${world.root}/dashboard`);
     await toPassword(page, email);
     await button(page, "Forgot your password?").click();
     await button(page, "Email me a code").click();
@@ -315,7 +306,7 @@ describe.skipIf(lacks("chromium"))("a forgotten password", () => {
     await page.clock.runFor(61_000);
     await button(page, "Send another code").click();
     await page.getByText(/You can request another code in \d+ s/).waitFor();
-    expect((await mailsTo(api.deps, email)).length).toBe(2);
+    expect((await mailsTo(world.api.deps, email)).length).toBe(2);
     await context.close();
   });
 });
@@ -333,7 +324,7 @@ async function paste(page: Page, text: string): Promise<void> {
 
 describe.skipIf(lacks("chromium"))("everybody can use the sign-in", () => {
   test("in dark and light, and on a phone without scrolling sideways", async () => {
-    const { page, faults } = await openDashboard(browser, { root, width: 360 });
+    const { page, faults } = await world.open("", { email: null, width: 360 });
     const isWide = () =>
       page.evaluate<boolean>("document.documentElement.scrollWidth > innerWidth");
     const check = async () => {
@@ -353,11 +344,10 @@ describe.skipIf(lacks("chromium"))("everybody can use the sign-in", () => {
     await page.getByLabel("Digit 1 of 6").waitFor();
     await check();
     expect(faults).toEqual([]);
-    await page.close();
   });
 
   test("on a phone the navigation is behind its button, for the keyboard, too", async () => {
-    const { page, faults } = await openDashboard(browser, { root, path: "/keys" });
+    const { page, faults } = await world.open("/keys", { email: null });
     await signIn(page, (await freshUser()).email);
     await page.getByRole("heading", { name: "API Keys" }).and(page.locator(":focus")).waitFor();
     await page.setViewportSize({ width: 360, height: 800 });
@@ -376,50 +366,19 @@ describe.skipIf(lacks("chromium"))("everybody can use the sign-in", () => {
     await security.waitFor({ state: "hidden" });
     expect(await seriousFaults(page)).toEqual([]);
     expect(faults).toEqual([]);
-    await page.close();
   });
-});
-
-/** The length of the lock: a busy machine sees its wait count down, and the test waits for its end. */
-const LOCK_S = 6;
-
-const database = browserFixture(createDatabase);
-const tenants = browserFixture(() => addTenants(database.db));
-
-let api: TestApi;
-
-let root: string;
-
-let browser: Browser;
-
-beforeAll(async () => {
-  if (!isPresent("chromium")) return;
-
-  ({ api, root } = await serveDashboard({
-    db: database.db,
-    config: { lockScheduleS: [LOCK_S], otpCooldownS: 0 },
-  }));
-  browser = await openBrowser();
-});
-
-afterAll(async () => {
-  if (!isPresent("chromium")) return;
-  await browser.close();
-  await api.stop();
 });
 
 let names = 0;
 
 const freshUser = (role: Role = "partner_admin") =>
-  addUser(database.db, {
-    companyId: tenants.partners[0].id,
+  addUser(world.database.db, {
+    companyId: world.tenants.partners[0].id,
     role,
     email: `person-${++names}@p1.test`,
   });
 
 const passwordField = (page: Page) => page.getByRole("textbox", { name: "Password" });
-
-const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
 
 async function toPassword(page: Page, email: string): Promise<void> {
   await page.getByLabel("Email").fill(email);

@@ -1,24 +1,16 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { request } from "node:http";
-import { basename, dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { text } from "node:stream/consumers";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 
 import { Elysia } from "elysia";
-import type { Browser } from "playwright-core";
-import { build } from "vite";
 
 import type { Built } from "../../../src/dashboard/assets.ts";
 import { dashboardSite } from "../../../src/dashboard/site.ts";
-import { config } from "../../../src/dashboard/vite.config.ts";
 import { startApi } from "../../support/api.ts";
-import { lacks } from "../../support/needs.ts";
-import { openBrowser } from "../../support/dashboard/chromium.ts";
-import { createDatabase } from "../../support/postgres.ts";
 import { fixture } from "../../support/fixture.ts";
+import { createDatabase } from "../../support/postgres.ts";
 
 // The document and the files of the dashboard over HTTP.
 
@@ -169,62 +161,6 @@ test("no raw path escapes from the files", async () => {
   // The server takes this as a path of the dashboard, so it returns the document.
   const body = await read("/dashboard/assets/\\..\\..\\package.json");
   expect(body).toContain('<div id="root">');
-});
-
-/** These components are dependencies of others, such as Radio, Checkbox and Select; no page uses them directly. */
-const NEVER_SHOWN = [
-  "CheckboxCard",
-  "CheckboxIndicator",
-  "RadioCard",
-  "RadioIndicator",
-  "ScrollArea",
-];
-
-test("the styles of every used component are included", async () => {
-  const app = fileURLToPath(new URL("../../../src/dashboard/app/", import.meta.url));
-  const result = await build(config);
-  const chunks = "output" in result ? result.output.filter((one) => one.type === "chunk") : [];
-  const used = chunks.flatMap(({ modules }) =>
-    Object.entries(modules).flatMap(([path, { renderedLength }]) =>
-      renderedLength > 0 && path.includes("@mantine/core/") ? [basename(path, ".mjs")] : [],
-    ),
-  );
-  const folder = dirname(Bun.resolveSync("@mantine/core/styles/Button.css", app));
-  const styled = [...new Set(used)].filter(
-    (name) => existsSync(join(folder, `${name}.css`)) && !NEVER_SHOWN.includes(name),
-  );
-  expect(styled.length).toBeGreaterThan(20);
-  const sources = readdirSync(app, { recursive: true, encoding: "utf8" })
-    .filter((name) => /\.(?:css|tsx)$/.test(name))
-    .map((name) => readFileSync(join(app, name), "utf8"));
-  const styles = sources.join("\n");
-  const missing = styled.filter((name) => !styles.includes(`"@mantine/core/styles/${name}.css"`));
-  expect(missing).toEqual([]);
-});
-
-describe.skipIf(lacks("chromium"))("in a browser", () => {
-  let browser: Browser;
-  beforeAll(async () => {
-    browser = await openBrowser();
-  });
-  afterAll(() => browser.close());
-
-  test("no page of it can be framed", async () => {
-    const stranger = Bun.serve({
-      port: 0,
-      hostname: "127.0.0.1",
-      fetch: () =>
-        new Response(`<iframe src="${root}/dashboard"></iframe>`, {
-          headers: { "Content-Type": "text/html" },
-        }),
-    });
-    const page = await browser.newPage();
-    await page.goto(`http://127.0.0.1:${stranger.port}/`);
-    await page.waitForLoadState("networkidle");
-    expect(await page.frames()[1]?.locator("#root").count()).toBe(0);
-    await page.close();
-    await stranger.stop(true);
-  });
 });
 
 let root: string;

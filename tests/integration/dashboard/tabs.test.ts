@@ -1,16 +1,17 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 
-import type { Browser, BrowserContext, Page } from "playwright-core";
+import type { BrowserContext, Page } from "playwright-core";
 
-import { PASSWORD, type TestApi } from "../../support/api.ts";
+import { PASSWORD } from "../../support/api.ts";
+import { signIn } from "../../support/dashboard/dashboard.ts";
+import { heading, signOut } from "../../support/dashboard/locators.ts";
+import { useDashboard } from "../../support/dashboard/use-dashboard.ts";
 import { isPresent, lacks } from "../../support/needs.ts";
-import { openBrowser } from "../../support/dashboard/chromium.ts";
-import { serveDashboard, signIn } from "../../support/dashboard/dashboard.ts";
-import { createDatabase } from "../../support/postgres.ts";
-import { addTenants, addUser } from "../../support/tenants.ts";
-import { browserFixture } from "../../support/dashboard/browser.ts";
+import { addUser } from "../../support/tenants.ts";
 
 // A session across reloads and across the tabs of a browser.
+
+const world = useDashboard();
 
 describe.skipIf(lacks("chromium"))("a remembered session", () => {
   test("survives a reload, and continues in a new tab and after Ctrl-click, without a login or a token in an address", async () => {
@@ -52,7 +53,7 @@ describe.skipIf(lacks("chromium"))("a remembered session", () => {
     await heading(other, "API Keys").waitFor();
     await signOut(other);
     await page.getByText("You are signed out", { exact: true }).waitFor();
-    expect(page.url()).toBe(`${root}/dashboard`);
+    expect(page.url()).toBe(`${world.root}/dashboard`);
     await page.reload();
     await signInForm(page);
     await signInForm(await open("/security"));
@@ -61,14 +62,14 @@ describe.skipIf(lacks("chromium"))("a remembered session", () => {
   test("is not handed to another browser, to another origin of this one, or to a frame", async () => {
     const page = await open("/security");
     await signIn(page, (await freshUser()).email);
-    const stranger = await browser.newContext();
+    const stranger = await world.browser.newContext();
     const theirs = await stranger.newPage();
-    await theirs.goto(`${root}/dashboard/security`);
+    await theirs.goto(`${world.root}/dashboard/security`);
     await signInForm(theirs);
     await stranger.close();
     // The same server is another origin under another host name.
     const elsewhere = await context.newPage();
-    await elsewhere.goto(`${root.replace("127.0.0.1", "localhost")}/dashboard/security`);
+    await elsewhere.goto(`${world.root.replace("127.0.0.1", "localhost")}/dashboard/security`);
     await signInForm(elsewhere);
     // Removes the document's policy, which forbids framing.
     const framing = await context.newPage();
@@ -78,7 +79,7 @@ describe.skipIf(lacks("chromium"))("a remembered session", () => {
       const { "content-security-policy": _, ...headers } = response.headers();
       return route.fulfill({ response, headers });
     });
-    await framing.goto(`${root}/healthz`);
+    await framing.goto(`${world.root}/healthz`);
     await framing.evaluate(
       "document.body.innerHTML = '<iframe src=\"/dashboard/security\"></iframe>'",
     );
@@ -93,59 +94,36 @@ describe.skipIf(lacks("chromium"))("a session that is not remembered", () => {
     const other = await open("/security");
     await signIn(other, (await freshUser()).email);
     await signOut(one);
+    await one.getByText("You are signed out", { exact: true }).waitFor();
     await other.getByRole("link", { name: "API Keys" }).click();
     await heading(other, "API Keys").waitFor();
   });
 });
 
-const database = browserFixture(createDatabase);
-const tenants = browserFixture(() => addTenants(database.db));
-
-let api: TestApi;
-
-let root: string;
-
-let browser: Browser;
-
 let context: BrowserContext;
 
-beforeAll(async () => {
-  if (!isPresent("chromium")) return;
-
-  ({ api, root } = await serveDashboard({ db: database.db }));
-  browser = await openBrowser();
-});
-
 beforeEach(async () => {
-  if (isPresent("chromium")) context = await browser.newContext({ reducedMotion: "reduce" });
+  if (isPresent("chromium")) context = await world.browser.newContext({ reducedMotion: "reduce" });
 });
 
 afterEach(async () => {
   if (isPresent("chromium")) await context.close();
 });
 
-afterAll(async () => {
-  if (!isPresent("chromium")) return;
-  await browser.close();
-  await api.stop();
-});
-
 let names = 0;
 
 const freshUser = () =>
-  addUser(database.db, {
-    companyId: tenants.partners[0].id,
+  addUser(world.database.db, {
+    companyId: world.tenants.partners[0].id,
     role: "partner_admin",
     email: `person-${++names}@p1.test`,
   });
 
 async function open(path: string): Promise<Page> {
   const page = await context.newPage();
-  await page.goto(`${root}/dashboard${path}`);
+  await page.goto(`${world.root}/dashboard${path}`);
   return page;
 }
-
-const heading = (page: Page, name: string) => page.getByRole("heading", { name, level: 1 });
 
 const signInForm = (page: Page) => page.getByLabel("Email").waitFor();
 
@@ -156,12 +134,6 @@ async function signInHereAlone(page: Page, email: string): Promise<void> {
   await page.getByRole("textbox", { name: "Password" }).fill(PASSWORD);
   await page.getByRole("button", { name: "Sign in", exact: true }).click();
   await page.getByRole("button", { name: "Account of" }).waitFor();
-}
-
-async function signOut(page: Page): Promise<void> {
-  await page.getByRole("button", { name: /^Account of/ }).click();
-  await page.getByRole("menuitem", { name: "Sign out" }).click();
-  await page.getByText("You are signed out", { exact: true }).waitFor();
 }
 
 /**

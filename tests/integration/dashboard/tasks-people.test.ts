@@ -1,13 +1,22 @@
-import { afterAll, afterEach, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, test } from "bun:test";
 
 import type { Page } from "playwright-core";
 
-import { isPresent, lacks } from "../../support/needs.ts";
-import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
-import { credentialsOf, postForm } from "../../support/oauth.ts";
-import { Receiver, until } from "../../support/network/receiver.ts";
-import { HEAD, Walk, type Task } from "../../support/dashboard/task-walk.ts";
 import { browserFixture } from "../../support/dashboard/browser.ts";
+import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
+import { allErrors } from "../../support/dashboard/dashboard.ts";
+import {
+  button,
+  clipboard,
+  heading,
+  inDialog,
+  navigation,
+  rowOf,
+} from "../../support/dashboard/locators.ts";
+import { type Walker, walkThrough } from "../../support/dashboard/task-walk.ts";
+import { isPresent, lacks } from "../../support/needs.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
+import { credentialsOf, postForm } from "../../support/oauth.ts";
 
 // Main tasks besides deliveries: keys, reviews, and the work of operators. Each task starts at the first page
 // after the sign-in and uses only visible texts. SCREENSHOTS=<folder> saves each state.
@@ -21,12 +30,9 @@ describe.skipIf(lacks("chromium"))("a user with API keys, in a browser", () => {
     const task = {
       name: "Regenerate the token",
       clicks: 5,
-      least: 5,
-      reason:
-        "a look at the token is audited, so that it is asked for; what uses it stops, so that it is confirmed",
     };
-    await walkThrough(task, { email: owner(), at: "Webhooks" }, async (walk, page) => {
-      await walk.click(go(page, "API Keys"));
+    await walkThrough(world, task, { email: owner(), at: "Webhooks" }, async (walk, page) => {
+      await walk.click(area(page, "API Keys"));
       await walk.click(button(page, "Manage token"));
       await button(page, "Regenerate").waitFor();
       await walk.look("token");
@@ -35,7 +41,6 @@ describe.skipIf(lacks("chromium"))("a user with API keys, in a browser", () => {
       await walk.click(inDialog(page, "Regenerate"));
       await page.getByText("Token regenerated.").waitFor();
       await walk.click(button(page, "Copy"));
-      walk.done();
       const statusOf = async (token: string) =>
         (await world.api.call("GET", "/verify-token", { token })).status;
       expect(await statusOf(before)).toBe(401);
@@ -47,11 +52,9 @@ describe.skipIf(lacks("chromium"))("a user with API keys, in a browser", () => {
     const task = {
       name: "Create a client",
       clicks: 7,
-      least: 6,
-      reason: "its secret is shown once, so that it is copied, and that it is kept is said",
     };
-    await walkThrough(task, { email: owner(), at: "Webhooks" }, async (walk, page) => {
-      await walk.click(go(page, "API Keys"));
+    await walkThrough(world, task, { email: owner(), at: "Webhooks" }, async (walk, page) => {
+      await walk.click(area(page, "API Keys"));
       await walk.click(button(page, "Create"));
       await walk.click(page.getByRole("menuitem", { name: /^OAuth client/ }));
       await page.locator("input:focus").waitFor();
@@ -66,7 +69,6 @@ describe.skipIf(lacks("chromium"))("a user with API keys, in a browser", () => {
       const secret = await clipboard(page);
       await walk.click(inDialog(page, "I have stored it"));
       await page.getByRole("dialog").waitFor({ state: "detached" });
-      walk.done();
       await walk.look("list");
       for (const menu of ["Actions for Back office", /^Account of/]) {
         await button(page, menu).click();
@@ -89,9 +91,9 @@ describe.skipIf(lacks("chromium"))("a user with API keys, in a browser", () => {
     const { admin } = world.tenants.partners[0];
     const token = await world.api.login(admin.email);
     await world.api.call("POST", `/partner/webhooks/${id}/secret`, { token });
-    const task = { name: "Who saw the secret", clicks: 4, least: 1 };
-    await walkThrough(task, { email: owner(), at: "Webhooks" }, async (walk, page) => {
-      await walk.click(go(page, "Audit log"));
+    const task = { name: "Who saw the secret", clicks: 4 };
+    await walkThrough(world, task, { email: owner(), at: "Webhooks" }, async (walk, page) => {
+      await walk.click(area(page, "Audit log"));
       await walk.click(page.getByRole("combobox", { name: "Action" }));
       await walk.type("secret");
       await walk.look("filter");
@@ -101,7 +103,6 @@ describe.skipIf(lacks("chromium"))("a user with API keys, in a browser", () => {
       const row = entries.getByRole("button", { name: /viewed a subscription's secret/ });
       await walk.click(row.first());
       await entries.getByText("WEBHOOK_SECRET_SHOWN").waitFor();
-      walk.done();
       await walk.look("entry");
       const said = await entries.getByRole("row").first().innerText();
       expect(said).toContain(`Name of ${admin.email}`);
@@ -117,10 +118,8 @@ describe.skipIf(lacks("chromium"))("an account, in a browser", () => {
     const task = {
       name: "Respond and flag",
       clicks: 5,
-      least: 3,
-      reason: "these are two things, each with a text; Tab saves two",
     };
-    await walkThrough(task, { email: person.email, at: "Reviews" }, async (walk, page) => {
+    await walkThrough(world, task, { email: person.email, at: "Reviews" }, async (walk, page) => {
       const first = page.getByRole("link", { name: "Ada Reviewer" }).first();
       await first.waitFor();
       await walk.look("list");
@@ -135,7 +134,6 @@ describe.skipIf(lacks("chromium"))("an account, in a browser", () => {
       await walk.look("typed");
       await walk.click(button(page, "Flag review"));
       await button(page, "Under review").waitFor();
-      walk.done();
       await walk.look("flagged");
       const token = await world.api.login(person.email);
       const { body } = await world.api.call("GET", `/account/reviews/${id}`, { token });
@@ -152,28 +150,33 @@ describe.skipIf(lacks("chromium"))("an operator, in a browser", () => {
 
   test("finds the longest queue and its reason", async () => {
     await behind();
-    const task = { name: "Backlog by subscription", clicks: 1, least: 0 };
-    await walkThrough(task, operator(), async (walk, page) => {
-      const row = page
-        .getByRole("region", { name: "Backlog by subscription" })
-        .getByRole("row")
-        .filter({ hasText: "CRM" });
+    const task = { name: "Backlog by subscription", clicks: 1 };
+    await walkThrough(world, task, operator(), async (walk, page) => {
+      const region = page.getByRole("region", { name: "Backlog by subscription" });
+      const row = rowOf(region, "CRM");
       await row.getByText("HTTP 503").waitFor();
       const said = await row.innerText();
       await walk.look("dispatcher");
       await walk.click(row.getByRole("link", { name: "CRM" }));
       await page.getByText("An event is blocking later events").waitFor();
-      walk.done();
       await walk.look("subscription");
       expect(said).toMatch(/p1\s+3\s/);
+      expect(said).toMatch(/Retry/);
+      await page.getByText("Updates live", { exact: true }).waitFor();
+      await page.goBack();
+      await region.getByText("Longest wait").click();
+      await page.waitForURL(/order=age/);
+      // The rows of the previous order are dimmed until those of the new order have loaded.
+      await region.locator('[aria-busy="true"]').waitFor({ state: "detached" });
+      expect(await allErrors(page)).toEqual([]);
     });
   });
 
   test("reads the pages of a partner that reports missing events", async () => {
     const id = await behind();
-    const task = { name: "Assist a partner", clicks: 4, least: 2 };
-    await walkThrough(task, operator(), async (walk, page) => {
-      await walk.click(go(page, "Companies"));
+    const task = { name: "Assist a partner", clicks: 4 };
+    await walkThrough(world, task, operator(), async (walk, page) => {
+      await walk.click(area(page, "Companies"));
       await walk.click(link(page, "p1"));
       await page.getByRole("link", { name: "Deliveries" }).waitFor();
       await walk.look("partner");
@@ -181,16 +184,23 @@ describe.skipIf(lacks("chromium"))("an operator, in a browser", () => {
       await page.getByText("Viewing p1 (read-only)").waitFor();
       await walk.click(link(page, /^Event /));
       await page.getByText("HTTP 503").first().waitFor();
-      walk.done();
       await walk.look("delivery");
-      expect(page.url()).toContain(`/webhooks/${id}/deliveries/`);
+      expect(new URL(page.url()).pathname).toStartWith(
+        `/dashboard/companies/${world.tenants.partners[0].id}/webhooks/${id}/deliveries/`,
+      );
+      await link(page, /^Deliveries of/).click();
+      await page.waitForURL(/tab=deliveries/);
+      await button(page, "Act as partner").click();
+      const portal = page.getByRole("dialog").getByRole("link", { name: "Open portal" });
+      expect(await portal.getAttribute("href")).toContain("/embed/");
+      await page.keyboard.press("Escape");
+      await link(page, "Leave").click();
+      await heading(page, "Companies").waitFor();
     });
   });
 });
 
 const receiver = browserFixture(() => Receiver.start());
-
-const lines: string[] = [];
 
 afterEach(async () => {
   if (!isPresent("chromium")) return;
@@ -198,48 +208,14 @@ afterEach(async () => {
   receiver.received.length = 0;
 });
 
-afterAll(async () => {
-  if (!isPresent("chromium")) return;
-  console.log([HEAD, ...lines].join("\n"));
-});
-
-const button = (page: Page, name: string | RegExp) =>
-  page.getByRole("button", { name, ...(typeof name === "string" && { exact: true }) });
-
-const inDialog = (page: Page, name: string) =>
-  page.getByRole("dialog").getByRole("button", { name, exact: true });
-
 const link = (page: Page, name: string | RegExp) =>
   page.getByRole("link", { name, ...(typeof name === "string" && { exact: true }) });
 
-const go = (page: Page, name: string) =>
-  page.getByRole("navigation", { name: "Main" }).getByRole("link", { name, exact: true });
-
-const clipboard = (page: Page) => page.evaluate<string>("navigator.clipboard.readText()");
+/** Finds the link of a page in the main navigation. */
+const area = (page: Page, name: string) =>
+  navigation(page).getByRole("link", { name, exact: true });
 
 const owner = () => world.tenants.partners[0].owner.email;
-
-interface Walker {
-  readonly email: string;
-  /** The heading of the first page after the sign-in. */
-  readonly at: string;
-}
-
-async function walkThrough(
-  task: Task,
-  { email, at }: Walker,
-  steps: (walk: Walk, page: Page) => Promise<void>,
-): Promise<void> {
-  const { page, faults } = await world.open("", { email });
-  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
-  await page.getByRole("heading", { level: 1, name: at, exact: true }).waitFor();
-  const walk = new Walk(page, task);
-  await steps(walk, page);
-  lines.push(walk.line());
-  expect(walk.faults).toEqual([]);
-  expect(faults).toEqual([]);
-  expect(walk.clicks).toBeLessThanOrEqual(task.clicks);
-}
 
 /** Creates a subscription with a failing endpoint and three events behind the failed one. */
 async function behind(): Promise<string> {

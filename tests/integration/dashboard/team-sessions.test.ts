@@ -1,19 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 
-import type { Browser, Page } from "playwright-core";
+import { allErrors, checkLooks } from "../../support/dashboard/dashboard.ts";
+import { button, confirm, navigation } from "../../support/dashboard/locators.ts";
+import { useDashboard } from "../../support/dashboard/use-dashboard.ts";
+import { lacks } from "../../support/needs.ts";
+import { addUser } from "../../support/tenants.ts";
 
-import type { TestApi } from "../../support/api.ts";
-import { browserFixture } from "../../support/dashboard/browser.ts";
-import { isPresent, lacks } from "../../support/needs.ts";
-import { openBrowser } from "../../support/dashboard/chromium.ts";
-import {
-  allErrors,
-  checkLooks,
-  openSignedIn,
-  serveDashboard,
-} from "../../support/dashboard/dashboard.ts";
-import { createDatabase } from "../../support/postgres.ts";
-import { addTenants, addUser } from "../../support/tenants.ts";
+const world = useDashboard();
 
 describe.skipIf(lacks("chromium"))("the access of a team", () => {
   test.each([
@@ -22,10 +15,10 @@ describe.skipIf(lacks("chromium"))("the access of a team", () => {
   ] as const)("an owner of a %s ends a sign-in and a token of a colleague", async (type, role) => {
     const { owner, companyId } = companyOf(type);
     const email = `colleague@${type}.test`;
-    await addUser(database.db, { companyId, role, email });
-    const signIn = await api.login(email);
-    const other = await api.login(email);
-    const made = await api.call("POST", "/account/personal-access-tokens", {
+    await addUser(world.database.db, { companyId, role, email });
+    const signIn = await world.api.login(email);
+    const other = await world.api.login(email);
+    const made = await world.api.call("POST", "/account/personal-access-tokens", {
       token: other,
       body: { name: "Nightly export" },
     });
@@ -55,14 +48,13 @@ describe.skipIf(lacks("chromium"))("the access of a team", () => {
     expect(await isAlive(signIn)).toBe(true);
     await page.getByText("Your team has no tokens.").waitFor();
     expect(faults).toEqual([]);
-    await page.close();
   });
 
   test("an admin of a partner sees the tokens only, and ends their own", async () => {
-    const [, partner] = tenants.partners;
+    const [, partner] = world.tenants.partners;
     for (const { email } of [partner.owner, partner.admin])
-      await api.call("POST", "/account/personal-access-tokens", {
-        token: await api.login(email),
+      await world.api.call("POST", "/account/personal-access-tokens", {
+        token: await world.api.login(email),
         body: { name: `Of ${email}` },
       });
     const { page } = await visit(partner.admin.email);
@@ -71,14 +63,12 @@ describe.skipIf(lacks("chromium"))("the access of a team", () => {
     expect(await row(partner.owner.email).getByRole("button").count()).toBe(0);
     expect(await row(partner.admin.email).getByRole("button").count()).toBe(1);
     expect(await page.getByText("Active sessions of your team").count()).toBe(0);
-    await page.close();
   });
 
   test("is not offered to a user of an account, nor to somebody who acts as its owner", async () => {
-    const [partner] = tenants.partners;
+    const [partner] = world.tenants.partners;
     const [account] = partner.accounts;
     const user = await visit(account.user.email, "/reviews");
-    const navigation = (page: Page) => page.getByRole("navigation", { name: "Main" });
     await navigation(user.page).getByRole("link", { name: "Reviews" }).waitFor();
     expect(await navigation(user.page).getByRole("link", { name: "Team access" }).count()).toBe(0);
     await user.page.close();
@@ -87,48 +77,20 @@ describe.skipIf(lacks("chromium"))("the access of a team", () => {
     await confirm(page, "Act as owner");
     await navigation(page).getByRole("link", { name: "Review sites" }).waitFor();
     expect(await navigation(page).getByRole("link", { name: "Team access" }).count()).toBe(0);
-    await page.close();
   });
 });
 
-const database = browserFixture(createDatabase);
-const tenants = browserFixture(() => addTenants(database.db));
-
-let api: TestApi;
-
-let root: string;
-
-let browser: Browser;
-
-beforeAll(async () => {
-  if (!isPresent("chromium")) return;
-
-  ({ api, root } = await serveDashboard({ db: database.db }));
-  browser = await openBrowser();
-});
-
-afterAll(async () => {
-  if (!isPresent("chromium")) return;
-  await browser.close();
-  await api.stop();
-});
-
 function companyOf(type: "partner" | "account") {
-  const [partner] = tenants.partners;
+  const [partner] = world.tenants.partners;
   const [account] = partner.accounts;
   return type === "partner"
     ? { owner: partner.owner, companyId: partner.id }
     : { owner: account.owner, companyId: account.id };
 }
 
-const visit = (email: string, path = "/access") => openSignedIn(browser, { root, path, email });
+const visit = (email: string, path = "/access") => world.open(path, { email });
 
 const nameOf = (email: string) => `Name of ${email}`;
 
-const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
-
-const confirm = (page: Page, verb: string) =>
-  page.getByRole("dialog").getByRole("button", { name: verb, exact: true }).click();
-
 const isAlive = async (token: string) =>
-  (await api.call("GET", "/verify-token", { token })).status === 200;
+  (await world.api.call("GET", "/verify-token", { token })).status === 200;

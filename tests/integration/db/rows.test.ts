@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { createHash } from "node:crypto";
 
 import { sql } from "drizzle-orm";
 
@@ -21,6 +22,18 @@ test("numbers, booleans, instants and lists round-trip unchanged", async () => {
     { ...NULLS, json: { deep: [{ a: null, b: false, c: 1.5 }] } },
   ];
   expect([...(await database.db.run(echo, { given }))]).toEqual(given);
+});
+
+test("numbers, booleans, instants and lists arrive at the server as they were given", async () => {
+  const at = new Date("2026-02-28T23:59:59.999Z");
+  const given = [
+    { ...NULLS, yes: true, integer: -2_147_483_648, numbers: [1, -1, 0] },
+    { ...NULLS, at, bigint: Number.MAX_SAFE_INTEGER, profanity: ["a,b", ""] },
+  ];
+  expect([...(await database.db.run(texts, { given }))]).toEqual([
+    { ...NO_TEXTS, yes: "true", integer: "-2147483648", numbers: "{1,-1,0}" },
+    { ...NO_TEXTS, at: "2026-02-28 23:59:59.999", bigint: "9007199254740991", words: '{"a,b",""}' },
+  ]);
 });
 
 test("no rows stay no rows, and a row of nulls stays a row", async () => {
@@ -77,6 +90,18 @@ test.each(TEXTS.map((text) => [text]))(
     expect([...(await database.db.run(echo, { given }))]).toEqual(given);
     for (const one of given)
       expect([...(await database.db.run(echo, { given: [one] }))]).toEqual([one]);
+    // The server computes the digests, so that an error of the encoding is not undone by the decoding.
+    const digest = createHash("md5").update(text).digest("hex");
+    const everywhere = {
+      ...NULLS,
+      content: text,
+      bytewise: text,
+      profanity: ["a", text],
+      json: text,
+    };
+    expect([...(await database.db.run(digests, { given: [everywhere] }))]).toEqual([
+      { content: digest, bytewise: digest, word: digest, json: digest },
+    ]);
   },
 );
 
@@ -111,6 +136,31 @@ const NULLS = {
   bigint: null,
   at: null,
 };
+
+const TEXT = nullable(value("text"));
+
+const NO_TEXTS = { yes: null, integer: null, bigint: null, numbers: null, words: null, at: null };
+
+const texts = statement({
+  name: "test.texts",
+  // Returns the values as the server writes them.
+  params: { given: rows(FIELDS) },
+  columns: { yes: TEXT, integer: TEXT, bigint: TEXT, numbers: TEXT, words: TEXT, at: TEXT },
+  text: ({ given }) => sql`
+    select yes::text, "integer"::text, "bigint"::text, numbers::text, profanity::text as words,
+           to_char("at" at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS') as "at"
+      from ${given}`,
+});
+
+const digests = statement({
+  name: "test.digests",
+  params: { given: rows(FIELDS) },
+  columns: { content: TEXT, bytewise: TEXT, word: TEXT, json: TEXT },
+  text: ({ given }) => sql`
+    select md5(content) as content, md5(bytewise) as bytewise, md5(profanity[2]) as word,
+           md5("json" #>> '{}') as "json"
+      from ${given}`,
+});
 
 const echo = statement({
   name: "test.echo",

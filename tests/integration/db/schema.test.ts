@@ -3,7 +3,6 @@ import { beforeAll, describe, expect, test } from "bun:test";
 import { getTableConfig } from "drizzle-orm/pg-core";
 
 import { ensurePartitions, partitionsAhead, ulidFloor } from "../../../db/partitions.ts";
-import { migrate, schemaFault, SchemaError } from "../../../db/migrate.ts";
 import { catalogOf, ddlOf, declaredTables } from "../../support/declared-schema.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { fixture } from "../../support/fixture.ts";
@@ -80,27 +79,6 @@ test("objects that the query builder cannot declare exist in the migrations only
     "view skipped_entries",
     "webhook_subscriptions vacuum_truncate=false",
   ]);
-});
-
-test("migrating from several processes at once, and again, changes nothing", async () => {
-  const count = async () => {
-    const [row] = await database.db.sql<
-      { count: number }[]
-    >`select count(*) from drizzle.__drizzle_migrations`;
-    return row?.count;
-  };
-  const before = await count();
-  await Promise.all(Array.from({ length: 4 }, () => migrate(database.url)));
-  expect(await count()).toBe(before);
-});
-
-test("a database with the migrations of another version is rejected with a clear message", async () => {
-  const old = await createDatabase();
-  await old.db.sql`update drizzle.__drizzle_migrations set created_at = 1795104000000`;
-  expect(await migrate(old.url).catch((error: unknown) => error)).toEqual(
-    new SchemaError(schemaFault({ kind: "foreign" })),
-  );
-  await old.drop();
 });
 
 describe("daily partitions", () => {

@@ -6,6 +6,7 @@ import { systemClock } from "../../../src/lib/clock.ts";
 import { CATALOG, type PayloadMode, type RecordedAction } from "../../../src/outbox/event.ts";
 import { digestOf } from "../../../src/outbox/payload-format.ts";
 import { attemptsOfEvent } from "../../../src/webhooks/queries/attempts.ts";
+import { addAttempt } from "../../support/attempts.ts";
 import { createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
 import { forceHistory } from "../../support/history.ts";
 import { insertTenant, record, reviewAction, type Tenant } from "../../support/outbox.ts";
@@ -159,11 +160,11 @@ test("an attempt from an older version, which stored its request, shows the stor
   const { db } = world.database;
   const headers = { Host: "old.example", "X-SVC-Attempt": "1", "Content-Length": "9" };
   const eventId = ulid();
-  await db.sql`
-    insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at,
-      duration_ms, outcome, status_code, request_headers, request_body, response_truncated)
-    values (${ulid()}, 'S', 1, ${eventId}, 'review_received', 1, 1, now(), 1, 'delivered', 200,
-            ${JSON.stringify(headers)}, '{"a": 1} ', false)`;
+  await addAttempt(db, "S", {
+    event_id: eventId,
+    request_headers: JSON.stringify(headers),
+    request_body: '{"a": 1} ',
+  });
   expect(await attemptsOfEvent(db, "S", eventId, 10)).toMatchObject([
     { requestHeaders: headers, requestBody: '{"a": 1} ' },
   ]);

@@ -28,6 +28,7 @@ import {
   SELF_SIGNED,
 } from "../../support/network/certificates.ts";
 import { startProxy } from "../../support/network/proxy.ts";
+import { until } from "../../support/network/receiver.ts";
 import {
   listen,
   type RawAnswer,
@@ -63,6 +64,19 @@ describe("a certificate", () => {
     }
   });
 
+  test.each(Object.entries(WORTHLESS))("%s fails as tls, and nothing is sent", async (_, cert) => {
+    const receiver = await receive({ tls: serverOf(cert) });
+    const outcome = await start({ ca: [ROOT] })(message(`https://hook.test:${receiver.port}/`));
+    expect(outcome).toMatchObject({ kind: "failed", errorCode: "tls" });
+    expect(receiver.requests).toEqual([]);
+  });
+
+  test("with its whole chain is accepted", async () => {
+    const receiver = await receive({ tls: serverOf(VALID_CHAIN) });
+    const outcome = await start({ ca: [ROOT] })(message(`https://hook.test:${receiver.port}/`));
+    expect(outcome).toMatchObject({ kind: "accepted" });
+  });
+
   test("of an untrusted authority fails as tls with its reason", async () => {
     const receiver = await receive({ tls: HOOK_TEST });
     const outcome = await start({ ca: [] })(message(`https://hook.test:${receiver.port}/`));
@@ -90,6 +104,14 @@ describe("a certificate", () => {
       const named = await receive({ address, tls: HOOK_TEST });
       expect(await start()(message(named.url))).toMatchObject({ errorCode: "tls" });
     }
+  });
+
+  test("cannot contain every name, and a URL with such a name fails and does not throw", async () => {
+    const receiver = await receive({ tls: HOOK_TEST });
+    for (const name of ["under_score.test", "-.test", "1a"])
+      expect(await start()(message(`https://${name}:${receiver.port}/`))).toMatchObject({
+        kind: "failed",
+      });
   });
 
   test("for a name is requested by that server name, for any address", async () => {
@@ -158,6 +180,43 @@ describe("the reason of a failure", () => {
     const outcome = await start()(message(`http://hook.test:${receiver.port}/`));
     expect(outcome).toMatchObject({ kind: "failed", errorCode: "reset" });
     expect(outcome).toHaveProperty("tlsReason", undefined);
+  });
+});
+
+describe("a handshake", () => {
+  /** The header of a handshake record of a given length. */
+  const record = (length: number) => Buffer.from([0x16, 3, 3, length >> 8, length & 255]);
+  const drip = (socket: Socket) => {
+    const timer = setInterval(() => socket.write(record(16_384).subarray(0, 1)), 20);
+    socket.on("close", () => clearInterval(timer));
+  };
+
+  test.each<[string, (socket: Socket) => void, number]>([
+    ["never begins", () => {}, HASTY_MS],
+    ["drips", drip, HASTY_MS],
+    ["stops in a record", (socket) => void socket.write(record(9_000)), HASTY_MS],
+    ["is a record that is too long", (socket) => void socket.write(record(65_535)), PATIENT_MS],
+    ["is zeros", (socket) => void socket.write(Buffer.alloc(100_000)), PATIENT_MS],
+  ])("that %s fails, sends nothing secret and is closed", async (_, answer, timeoutMs) => {
+    const sockets = new Set<Socket>();
+    let heard = "";
+    const server = createServer((socket) => {
+      sockets.add(socket);
+      socket.on("error", () => {});
+      socket.on("close", () => sockets.delete(socket));
+      socket.on("data", (chunk: Buffer) => (heard += chunk.toString("latin1")));
+      socket.once("data", () => answer(socket));
+    });
+    const port = await listen(server);
+    cleanups.push(() => server.close());
+    const secret = { ...message(`https://hook.test:${port}/`), body: "a secret" };
+    const outcome = await start({ timeoutMs })(secret);
+    expect(["tls", "timeout", "reset", "connect"]).toContain(
+      outcome.kind === "failed" ? outcome.errorCode : outcome.kind,
+    );
+    expect(heard).not.toContain("secret");
+    expect(heard.length).toBeGreaterThan(0);
+    await until("the connection is closed", () => sockets.size === 0);
   });
 });
 
@@ -282,6 +341,10 @@ const OK_AND_CLOSE = OK.replace("\r\n", "\r\nConnection: close\r\n");
 
 /** A cipher suite for servers with RSA keys. */
 const RSA = "AES128-SHA";
+
+/** The deadlines of handshakes that end only by one, and of the others. */
+const HASTY_MS = 200;
+const PATIENT_MS = 30_000;
 
 const POLICY = { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.0/8,::1/128") };
 

@@ -4,6 +4,7 @@ import type { Db } from "../../../db/client.ts";
 import { CHUNK } from "../../../db/log.ts";
 import { dispatchBatch } from "../../../dispatcher/store/batch-queries.ts";
 import { createTestBox, createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
+import { holding } from "../../support/holding.ts";
 import {
   insertSubscription,
   insertTenant,
@@ -60,20 +61,12 @@ test("an event that commits after the dispatch of its window is sent in the next
   const [a = 0, b = 0] = tenant.reviewIds;
   const early = reviewAction(tenant, { reviewId: a });
   const late = reviewAction(tenant, { reviewId: b });
-  const written = Promise.withResolvers<void>();
-  const commit = Promise.withResolvers<void>();
-  const slow = database.db.transaction(async (tx) => {
-    await recordFirst(tx, [late]);
-    written.resolve();
-    await commit.promise;
-  });
-  await written.promise;
+  const commit = await holding(database.db, (tx) => recordFirst(tx, [late]));
   await record(database.db, [early]);
   const first = new Date(Date.now() + HOUR_MS);
   expect(await dispatchNow(subscription.subscriptionId, first)).toEqual({ fenced: false, jobs: 1 });
   expect(await queued(subscription.subscriptionId)).toEqual([early.eventId]);
-  commit.resolve();
-  await slow;
+  await commit();
   const second = new Date(first.getTime() + 2 * HOUR_MS);
   expect(await dispatchNow(subscription.subscriptionId, second)).toEqual({
     fenced: false,

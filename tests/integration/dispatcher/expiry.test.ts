@@ -2,11 +2,13 @@ import { describe, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
+import { skipQueued } from "../../../db/log.ts";
 import {
   CHUNK_ROWS,
   expireHeldEntries,
   removeBatchEntries,
   removeOldMails,
+  removeSkipped,
 } from "../../../dispatcher/maintenance/removal-queries.ts";
 import { createTestBox } from "../../support/dispatch.ts";
 import { forceHistory } from "../../support/history.ts";
@@ -14,6 +16,7 @@ import { removeAll } from "../../support/maintenance.ts";
 import {
   insertSubscription,
   insertTenant,
+  passQueue,
   record,
   reviewAction,
   type Tenant,
@@ -76,6 +79,34 @@ describe("held entries older than the retention time", () => {
   });
 });
 
+test("entries that were skipped before the retention time are removed with their ranges, and others are kept", async () => {
+  const { db } = database;
+  const id = await subscribe(5);
+  await passQueue(db, id);
+  const skipThrough = (through: number, days: number) => {
+    const skip = {
+      subscriptionId: id,
+      through,
+      reason: "skipped",
+      skippedAt: daysAgo(days),
+    } as const;
+    return db.transaction((tx) => skipQueued(tx, skip));
+  };
+  const skipOne = (sequence: number, days: number) => db.sql`
+    update outbox set skipped_at = ${daysAgo(days)} where subscription_id = ${id} and sequence = ${sequence}`;
+  await skipThrough(1, DAYS + 1);
+  await skipThrough(2, DAYS - 1);
+  await skipOne(3, DAYS + 1);
+  await skipOne(4, DAYS - 1);
+  expect(await removeAll(removeSkipped, db, DAYS)).toBe(2);
+  const left = await db.sql<{ sequence: number }[]>`
+    select sequence from outbox where subscription_id = ${id} order by sequence`;
+  expect(left.map(({ sequence }) => sequence)).toEqual([2, 4, 5, 6]);
+  const ranges = await db.sql<{ last: number }[]>`
+    select last from outbox_skips where subscription_id = ${id}`;
+  expect(ranges.map(({ last }) => last)).toEqual([2]);
+});
+
 test("mails that were settled before the retention time are removed, in any number, and others are kept", async () => {
   const { sql } = database.db;
   const insert = (state: "sent" | "queued", age: string, number: number) => sql`
@@ -91,6 +122,8 @@ test("mails that were settled before the retention time are removed, in any numb
 });
 
 const DAYS = 30;
+
+const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000);
 
 const box = createTestBox();
 

@@ -1,11 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
-import { randomBytes } from "node:crypto";
 
 import { connect, type RawDb } from "../../../db/client.ts";
 import { LIMITS } from "../../../db/limits.ts";
 import { endLostSessions } from "../../../dispatcher/maintenance/queries.ts";
-import { createTestSchedule } from "../../support/dispatch.ts";
-import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
 import { proxyBefore, type TcpProxy } from "../../support/network/tcp-proxy.ts";
@@ -38,34 +35,13 @@ test("a long statement, an idle session and the session of another program are n
   const idle = connect(database.url, { max: 1, name: "reviewrelay-idle" });
   await idle.sql`select 1`;
   const long = connect(database.url, { max: 1, name: "reviewrelay-long" });
-  const slept = long.sql`select pg_sleep(2)`;
-  await Bun.sleep(1_500);
+  const slept = long.sql`select pg_sleep(1.5)`;
+  await Bun.sleep(1_100);
   expect(await endLostSessions(db, 1)).toEqual([]);
   await slept;
   await idle.sql`select 1`;
   await Promise.all([idle.close(), long.close()]);
   await db.sql`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'pg_restore'`;
-});
-
-test("a dispatcher expires the lease of a dead one although a lost session locks it", async () => {
-  await loseSession("reviewrelay-dispatcher");
-  const schedule = await createTestSchedule();
-  const dispatcher = new DispatcherProcess({
-    DATABASE_URL: database.url,
-    REDIS_URL: process.env["TEST_REDIS_URL"] ?? "",
-    REDIS_PREFIX: schedule.prefix,
-    MASTER_KEY: randomBytes(32).toString("base64"),
-  });
-  dispatcher.start();
-  await until("all shards are its own", async () => {
-    const rows =
-      await db.sql`select from shards where dispatcher_id is null or dispatcher_id = ${DEAD}`;
-    return rows.length === 0;
-  });
-  // The lock is free a moment before the maintenance that ended the session knows it.
-  await until("the log names the session", () => dispatcher.log.includes("session.lost"));
-  await dispatcher.stop();
-  schedule.close();
 });
 
 const DEAD = "01JD0000000000000000000000";

@@ -4,7 +4,6 @@ import { createServer, type AddressInfo } from "node:net";
 
 import { ulid } from "ulid";
 
-import { removeOldMails } from "../../../dispatcher/maintenance/removal-queries.ts";
 import { createMailStore, nextMailAt, type MailStore } from "../../../dispatcher/mail/queries.ts";
 import {
   createMailTransport,
@@ -23,7 +22,6 @@ import {
   startDispatcher,
 } from "../../support/dispatch.ts";
 import { headerOf, MailServer } from "../../support/network/mail-server.ts";
-import { removeAll } from "../../support/maintenance.ts";
 import { createFakeClock } from "../../support/clock.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { addTenants, type TestAccount } from "../../support/tenants.ts";
@@ -128,21 +126,6 @@ describe("a dispatcher", () => {
     server.received.length = 0;
     return { server, schedule, warned };
   }
-});
-
-test("sends nothing of a transaction that is rolled back", async () => {
-  const server = await mailServer();
-  const { mailer } = sender({ server });
-  const broken = database.db.transaction(async (tx) => {
-    await queueMails(tx, { box }, [otp], new Date());
-    throw new Error("Rolled back.");
-  });
-  expect(broken).rejects.toThrow("Rolled back.");
-  await broken.catch(() => undefined);
-  mailer.wake();
-  await Bun.sleep(100);
-  expect(server.asked).toEqual([]);
-  expect(await rows()).toEqual([]);
 });
 
 test("a mail has headers for its sender, the time it was queued, and its automatic origin", async () => {
@@ -564,24 +547,6 @@ test("postpones a mail that no key can decrypt, and sends the others", async () 
   expect(left?.due_at?.getTime()).toBeGreaterThan(Date.now() + 60_000);
 });
 
-test("removes settled mails after the retention time, and never a queued one", async () => {
-  const old = new Date("2026-05-01T00:00:00.000Z");
-  await queue({}, old);
-  const server = await mailServer();
-  const { drain } = sender({ server });
-  await until("sent", () => allIn("sent"));
-  await drain(0);
-  await queue({}, old);
-  const age = (by: string) =>
-    database.db
-      .sql`update mails set settled_at = now() - ${by}::text::interval where state = 'sent'`;
-  await age("29 days 23 hours");
-  expect(await removeAll(removeOldMails, database.db, 30)).toBe(0);
-  await age("30 days 1 second");
-  expect(await removeAll(removeOldMails, database.db, 30)).toBe(1);
-  expect(await states()).toEqual(["queued"]);
-});
-
 test("the table rejects rows with a state that does not match their other columns", async () => {
   await queue();
   const broken = [
@@ -649,7 +614,6 @@ function sender(options: SenderOptions): Sender {
     log: options.log ?? silentLog,
     box: options.box ?? box,
     store: options.wrap?.(store) ?? store,
-    count: () => {},
     transport: transportTo(options.server, options.timeoutMs),
     retryDelaysMs: options.retryDelaysMs ?? [50, 100, 150],
   });

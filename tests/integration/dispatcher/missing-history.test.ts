@@ -38,7 +38,8 @@ describe("an event whose history row is missing", () => {
     deliver();
     await until("the quarantine", () => quarantined.length > 0);
     expect(quarantined[0]).toMatchObject({ subscription_id: id, event_id: b, sequence: 2 });
-    expect(dispatcher?.workload.quarantinedEntries).toBe(quarantined.length);
+    const lane = { subscription_id: id, reason: "history_missing", event_id: b, sequence: 2 };
+    expect(dispatcher?.workload.quarantinedLanes).toMatchObject([lane]);
     // A wake must not make the actor send later entries.
     await stores.schedule.wake(await record(world.database.db, [reviewAction(tenant)]));
     await until("the first one's commit", async () => (await attempted(id)).length === 1);

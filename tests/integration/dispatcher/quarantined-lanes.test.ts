@@ -10,6 +10,7 @@ import {
 } from "../../support/dispatch.ts";
 import { fixture } from "../../support/fixture.ts";
 import { forceHistory } from "../../support/history.ts";
+import { holding } from "../../support/holding.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
 import {
   insertTenant,
@@ -125,7 +126,7 @@ test.each(CASES)(
     expect(state.body["quarantined_lanes"]).toEqual([
       expect.objectContaining({ ...lane, subscription_id: id, dispatcher_id: expect.any(String) }),
     ]);
-    expect(dispatcher.workload.quarantinedLanes).toBe(1);
+    expect(dispatcher.workload.quarantinedLanes).toMatchObject([{ reason, subscription_id: id }]);
 
     await repair();
     await dispatcher.stop();
@@ -164,19 +165,10 @@ async function withoutHistory(eventId: string) {
 }
 
 async function lockOffset(id: string) {
-  const ended = Promise.withResolvers<void>();
-  const begun = Promise.withResolvers<void>();
-  const holding = world.database.connect().transaction(async (tx) => {
-    await tx.sql`set local idle_in_transaction_session_timeout = 0`;
-    await tx.sql`select from outbox_offsets where subscription_id = ${id} for update`;
-    begun.resolve();
-    await ended.promise;
+  const release = await holding(world.database.connect(), async ({ sql }) => {
+    await sql`set local idle_in_transaction_session_timeout = 0`;
+    await sql`select from outbox_offsets where subscription_id = ${id} for update`;
   });
-  await begun.promise;
-  const release = async () => {
-    ended.resolve();
-    await holding;
-  };
   releases.push(release);
   return release;
 }

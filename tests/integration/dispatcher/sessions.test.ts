@@ -25,12 +25,6 @@ test("a dispatcher with one connection has two sessions: one for lease renewals 
   expect(await sessionsOf(2, "1")).toEqual({ dispatcher: 2, renewals: 2 });
 });
 
-test("a dispatcher with two or more connections has separate sessions for leases and readiness", async () => {
-  const sessions = await sessionsOf(2, "2");
-  expect(sessions).toMatchObject({ leases: 2, ready: 2, renewals: 2 });
-  expect(sessions["dispatcher"]).toBeLessThanOrEqual(4);
-});
-
 test("the doctor and sizes.md count the sessions that an API and a dispatcher open", async () => {
   const env = { DATABASE_URL: database.url, REDIS_URL, MASTER_KEY };
   const config = readConfig(env);

@@ -77,7 +77,10 @@ test("an unreachable collector prevents no delivery and delays no shutdown", asy
   expect(await api.exited()).toBe(0);
 });
 
-test("no module of the OpenTelemetry SDK is loaded without a collector", async () => {
+test.each([
+  ["no module of the OpenTelemetry SDK is loaded without a collector", "", /^loaded 0$/m],
+  ["its modules are loaded with one", "http://127.0.0.1:9", /^loaded [1-9]/m],
+])("%s", async (_, endpoint, loaded) => {
   const script = `
     process.env.METRICS_PORT = "";
     await import("./src/main.ts");
@@ -90,10 +93,11 @@ test("no module of the OpenTelemetry SDK is loaded without a collector", async (
       REDIS_URL: process.env["TEST_REDIS_URL"] ?? "",
       MASTER_KEY: Buffer.from(key).toString("base64"),
       PORT: String(await freePort()),
+      OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
     },
   });
   const said = stderr.toString();
-  expect([exitCode, stdout.toString()], said).toEqual([0, expect.stringContaining("loaded 0")]);
+  expect([exitCode, stdout.toString()], said).toEqual([0, expect.stringMatching(loaded)]);
 });
 
 const key = crypto.getRandomValues(new Uint8Array(32));

@@ -1,23 +1,9 @@
-import { afterEach, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 
 import { postponeBehind } from "../../../db/log.ts";
-import { systemClock } from "../../../src/lib/clock.ts";
 import { detectIncidents } from "../../support/alerts.ts";
-import {
-  createTestBox,
-  createTestSchedule,
-  silentLog,
-  startDispatcher,
-} from "../../support/dispatch.ts";
-import {
-  insertSubscription,
-  insertTenant,
-  passQueue,
-  record,
-  reviewAction,
-} from "../../support/outbox.ts";
-import type { Tenant } from "../../support/outbox.ts";
-import { createDatabase } from "../../support/postgres.ts";
+import { deliveries } from "../../support/deliveries.ts";
+import { passQueue, record, reviewAction, type Tenant } from "../../support/outbox.ts";
 import { type Received, Receiver, until } from "../../support/network/receiver.ts";
 import { fixture } from "../../support/fixture.ts";
 
@@ -25,40 +11,30 @@ import { fixture } from "../../support/fixture.ts";
  * Lanes by review (contract 6.7): reviews that wait for a retry hold up nobody, however many they are.
  */
 
-const database = fixture(createDatabase);
-const stores = fixture(createTestSchedule);
 const receiver = fixture(() => Receiver.start());
-const box = createTestBox();
+const { database, box, dispatcher, subscribe, ...given } = deliveries();
 
 /** The reviews whose events the receiver refuses. */
 const failing = new Set<number>();
-const running: ReturnType<typeof startDispatcher>[] = [];
 const HOUR_MS = 3_600_000;
 
-afterEach(async () => {
-  await Promise.all(running.splice(0).map((one) => one.stop()));
-  failing.clear();
-  receiver.received.length = 0;
+test("2,000 reviews that wait for an hour, with events behind them, hold up no other review", async () => {
+  const [waiting, healthy] = [2_000, 40];
+  const { tenant, id, one } = await start(waiting + healthy);
+  const ill = tenant.reviewIds.slice(0, waiting);
+  for (const review of ill) failing.add(review);
+  await emit(tenant, ill);
+  await until("all wait", async () => (await waitingOf(id)) === waiting);
+  await emit(tenant, ill);
+  const well = tenant.reviewIds.slice(waiting);
+  for (const review of well) await emit(tenant, [review, review]);
+  await until("all others are delivered", () => countOf(well) === 2 * healthy);
+  expect(await inOrder(id, well)).toBe(true);
+  // Nothing of a waiting review is sent, and it takes no memory.
+  expect(countOf(ill)).toBe(waiting);
+  await until("loads walk past no row of them", async () => (await unpostponedOf(id)) === 0);
+  await until("nothing is in memory", () => one.workload.actors === 0);
 });
-
-for (const waiting of [300, 2_000])
-  test(`${waiting} reviews that wait for an hour, with events behind them, hold up no other review`, async () => {
-    const healthy = 40;
-    const { tenant, id, one } = await start(waiting + healthy);
-    const ill = tenant.reviewIds.slice(0, waiting);
-    for (const review of ill) failing.add(review);
-    await emit(tenant, ill);
-    await until("all wait", async () => (await waitingOf(id)) === waiting);
-    await emit(tenant, ill);
-    const well = tenant.reviewIds.slice(waiting);
-    for (const review of well) await emit(tenant, [review, review]);
-    await until("all others are delivered", () => countOf(well) === 2 * healthy);
-    expect(await inOrder(id, well)).toBe(true);
-    // Nothing of a waiting review is sent, and it takes no memory.
-    expect(countOf(ill)).toBe(waiting);
-    await until("loads walk past no row of them", async () => (await unpostponedOf(id)) === 0);
-    await until("nothing is in memory", () => one.workload.actors === 0);
-  });
 
 test("reviews that waited are sent in order, each with the events behind its first one", async () => {
   const { tenant, id } = await start(60, [400, 400, 400]);
@@ -91,18 +67,14 @@ test("a restart and a move of the shard find the retries of all reviews", async 
   await until("all wait", async () => (await waitingOf(id)) === 350);
   await one.stop();
   failing.clear();
-  running.push(dispatcher([3_000, 3_000, 3_000]));
+  dispatcher({ retryDelaysMs: [3_000, 3_000, 3_000] });
   await until("all are delivered", async () => (await queuedOf(id)) === 0);
   expect(await inOrder(id, tenant.reviewIds)).toBe(true);
 });
 
 test("only rows up to the offset get the time of a row before them, and only once", async () => {
   const { sql } = database.db;
-  const tenant = await insertTenant(database.db, 2);
-  const { subscriptionId: id } = await insertSubscription(
-    { db: database.db, box },
-    { partnerId: tenant.partnerId, url: receiver.url, ordering: "review" },
-  );
+  const { tenant, id } = await subscribe(receiver.url, { ordering: "review", reviews: 2 });
   const [ill = 0, well = 0] = tenant.reviewIds;
   const append = (reviews: number[]) =>
     record(
@@ -138,48 +110,32 @@ test("only rows up to the offset get the time of a row before them, and only onc
 
 test("a review that has failed twice is told of, also behind 300 that have failed once", async () => {
   const { db } = database;
-  const tenant = await insertTenant(db, 301);
-  const { subscriptionId: id } = await insertSubscription(
-    { db, box },
-    { partnerId: tenant.partnerId, url: receiver.url, ordering: "review" },
-  );
+  const { tenant, id } = await subscribe(receiver.url, { ordering: "review", reviews: 301 });
   const actions = tenant.reviewIds.map((reviewId) => reviewAction(tenant, { reviewId }));
   await record(db, actions);
   await passQueue(db, id);
   await db.sql`
     update outbox set state = 'waiting', attempt = case when sequence > 300 then 3 else 2 end, due_at = now() + interval '1 hour'
      where subscription_id = ${id}`;
-  const config = { serverRoot: "https://reviews.example" };
-  await detectIncidents({ db, clock: systemClock, log: silentLog, box, config }, false);
+  await detectIncidents({ db, box });
   const raised = await db.sql`select kind from alerts where subscription_id = ${id}`;
   expect(raised.map(({ kind }) => kind)).toEqual(["head_retrying"]);
 });
 
 async function start(reviews: number, retryDelaysMs: number[] = [HOUR_MS, HOUR_MS, HOUR_MS]) {
-  const tenant = await insertTenant(database.db, reviews);
-  const { subscriptionId: id } = await insertSubscription(
-    { db: database.db, box },
-    { partnerId: tenant.partnerId, url: receiver.url, ordering: "review" },
-  );
+  failing.clear();
+  receiver.received.length = 0;
   receiver.answer = (request) => (failing.has(reviewOf(request)) ? 500 : 200);
-  const one = dispatcher(retryDelaysMs);
-  running.push(one);
-  return { tenant, id, one };
+  const { tenant, id } = await subscribe(receiver.url, { ordering: "review", reviews });
+  return { tenant, id, one: dispatcher({ retryDelaysMs }) };
 }
 
-function dispatcher(retryDelaysMs: number[]) {
-  return startDispatcher({
-    db: database.connect(),
-    box,
-    schedule: stores.schedule,
-    retryDelaysMs,
-  });
-}
-
+/** Records one event of each review, in transactions of 200. */
 async function emit(tenant: Tenant, reviews: readonly number[]): Promise<void> {
-  const actions = reviews.map((reviewId) => reviewAction(tenant, { reviewId }));
-  for (let at = 0; at < actions.length; at += 200)
-    await stores.schedule.wake(await record(database.db, actions.slice(at, at + 200)));
+  for (let at = 0; at < reviews.length; at += 200) {
+    const some = reviews.slice(at, at + 200);
+    await given.emit({ tenant }, some.length, some);
+  }
 }
 
 const reviewOf = ({ body }: Received): number => JSON.parse(body).review.id;

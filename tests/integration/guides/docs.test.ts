@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
+import { EXCERPT_BYTES } from "../../../dispatcher/http/excerpt.ts";
 import { STREAM_LIMITS } from "../../../src/http/event-stream.ts";
 import { renderGuide } from "../../../src/docs/guide.ts";
 import { GUIDES } from "../../../src/docs/pages.ts";
@@ -103,13 +104,12 @@ describe("the guides", () => {
 
   test("state the limits of the code", async () => {
     const { text } = await get("/docs/errors-and-limits");
-    const { perUser } = STREAM_LIMITS;
+    const { rateLimit, retentionDays } = api.deps.config;
     for (const fact of [
-      "15 s",
-      "30 days",
-      "600 a minute, 300 at once",
-      "4 KiB",
-      `${perUser} for a user`,
+      `${retentionDays} days`,
+      `${rateLimit.user.perMinute} a minute, ${rateLimit.user.burst} at once`,
+      `${EXCERPT_BYTES / 1024} KiB`,
+      `${STREAM_LIMITS.perUser} for a user`,
     ])
       expect(text).toContain(fact);
     for (const code of ["slot_occupied", "subscription_disabled", "already_queued"])

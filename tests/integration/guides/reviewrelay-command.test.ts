@@ -15,8 +15,11 @@ import { verify as isSigned } from "@octokit/webhooks-methods";
 import Ajv2020 from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 
+import { printable, withoutEmpty } from "../../../src/cli/context.ts";
+import { run } from "../../../src/cli/run.ts";
+import { systemClock } from "../../../src/lib/clock.ts";
 import { PASSWORD } from "../../support/api.ts";
-import { runCommand } from "../../support/processes/command.ts";
+import { type CommandEnd, runCommand } from "../../support/processes/command.ts";
 import { startProduct, type Product } from "../../support/product.ts";
 import { ExactReceiver } from "../../support/network/exact-receiver.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
@@ -51,7 +54,7 @@ describe("login", () => {
     const before = all.servers[product.root];
     all.servers[product.root] = { ...before, expiresAtMs: 0 };
     writeFileSync(file(), JSON.stringify(all));
-    const some = await Promise.all([1, 2, 3].map(() => command(["webhooks"], envOf())));
+    const some = await Promise.all([1, 2, 3].map(() => runCommand([MAIN, "webhooks"], envOf())));
     expect(some.map(({ status }) => status)).toEqual([0, 0, 0]);
     const after = JSON.parse(readFileSync(file(), "utf8")).servers[product.root];
     expect(after.refreshToken).not.toBe(before.refreshToken);
@@ -328,7 +331,7 @@ describe("the other commands", () => {
     const nobody = { XDG_CONFIG_HOME: join(folder, "nobody") };
     const statuses = await Promise.all([
       command([]),
-      command(["nonsense"]),
+      runCommand([MAIN, "nonsense"], {}),
       command(["webhooks"], nobody),
       command(["webhooks", "--server", "http://reviews.example"], nobody),
       command(["webhooks"], { ...nobody, REVIEWRELAY_SERVER: product.root }),
@@ -402,8 +405,23 @@ const envOf = (more: Readonly<Record<string, string>> = {}): Record<string, stri
 const as = (bearer: string, more: Readonly<Record<string, string>> = {}) =>
   envOf({ REVIEWRELAY_TOKEN: bearer, ...more });
 
-const command = (args: readonly string[], env: Record<string, string> = as(token), input = "") =>
-  runCommand([MAIN, ...args], env, { input });
+/** Runs a command within this process. Its real start is tested by `begin` and `runCommand`. */
+async function command(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = as(token),
+  input = "",
+): Promise<CommandEnd> {
+  const [out, err]: [string[], string[]] = [[], []];
+  const status = await run(args, {
+    env: withoutEmpty(env),
+    clock: systemClock,
+    out: (text) => void out.push(`${printable(text)}\n`),
+    say: (text) => void err.push(`${printable(text)}\n`),
+    stdin: new Blob([input]).stream(),
+    signal: new AbortController().signal,
+  });
+  return { status, said: [...out, ...err].join("") };
+}
 
 /** Starts a command that runs until it is ended. */
 function begin(args: readonly string[], env: Readonly<Record<string, string>>) {

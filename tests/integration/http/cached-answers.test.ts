@@ -75,7 +75,7 @@ test("a key signs only after every cache of the key set has it, and the ETag cha
   const { next } = await rotateKeys(deps, { isForced: false });
   expect(before.kids).not.toContain(next);
   clock.advance(PUBLISHED_MS - 1);
-  expect(rotateKeys(deps, { isForced: false })).rejects.toThrow("Nothing was changed");
+  await expect(rotateKeys(deps, { isForced: false })).rejects.toThrow("Nothing was changed");
   expect(before.staleAt.getTime()).toBeLessThan(clock.now().getTime());
   const rotated = await startApi({
     ...api.deps,

@@ -24,40 +24,6 @@ beforeEach(async () => {
 });
 
 describe("a repeated request", () => {
-  test("gets the same response, and creates nothing", async () => {
-    const [key, name] = [newKey(), newName()];
-    const first = await create(key, { name });
-    const second = await create(key, { name });
-    expect([first.status, second.status]).toEqual([201, 201]);
-    expect(second.body).toEqual(first.body);
-    expect(await count(name)).toBe(1);
-  });
-
-  test("gets the secret that was shown once, which is stored sealed", async () => {
-    const [key, slug] = [newKey(), newName()];
-    const make = () =>
-      api.call("POST", "/admin/providers", {
-        token: root,
-        body: { slug, name: "Site" },
-        headers: { "idempotency-key": key },
-      });
-    const first = await make();
-    expect((await make()).body).toEqual(first.body);
-    const rows = JSON.stringify(await database.db.sql`select * from keyed_requests`);
-    expect(rows).not.toContain(String(first.body["secret"]));
-  });
-
-  test("at the same time creates one record: the others get its response or are told to wait", async () => {
-    const [key, name] = [newKey(), newName()];
-    const answers = await Promise.all(Array.from({ length: 8 }, () => create(key, { name })));
-    for (const { status, body } of answers)
-      expect([status, body["code"] ?? body["name"]]).toBeOneOf([
-        [201, name],
-        [409, "request_unfinished"],
-      ]);
-    expect(await count(name)).toBe(1);
-  });
-
   test("with another body or path is a 422 on the header", async () => {
     const [key, name] = [newKey(), newName()];
     await create(key, { name });
@@ -135,8 +101,3 @@ const newName = () => `thing-${++made}`;
 
 const create = (key: string, body: object, kind = "plans") =>
   api.call("POST", `/admin/${kind}`, { token: root, body, headers: { "idempotency-key": key } });
-
-async function count(name: string): Promise<number> {
-  const rows = await database.db.sql`select from plans where name = ${name}`;
-  return rows.length;
-}

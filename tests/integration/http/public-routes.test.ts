@@ -4,6 +4,7 @@ import { join } from "node:path";
 
 import { createApp } from "../../../src/app.ts";
 import { BASE_PATH } from "../../../src/http/access.ts";
+import { addMs } from "../../../src/lib/clock.ts";
 import { fixture } from "../../support/fixture.ts";
 import { startWebhooks } from "../../support/webhooks.ts";
 
@@ -17,7 +18,7 @@ test("the routes that answer without a bearer token are those of contract 3.4", 
     const url = `http://localhost${path.replaceAll(/:\w+/g, "x")}`;
     const answer = await app.handle(new Request(url, { method }));
     if ((await answer.text()).includes('"unauthenticated"')) continue;
-    open.push(`${method} ${path.replace(BASE_PATH, "").replaceAll(/:(\w+)/g, "{$1}")}`);
+    open.push(nameOf({ method, path }));
   }
   expect(open.toSorted()).toEqual(namedByContract().toSorted());
 });
@@ -41,6 +42,83 @@ test("the only JSON that the description leaves out is the index of the guides",
   expect(json).toEqual(["/docs/search.json"]);
 });
 
+test("every route refuses the callers outside its group with 403, before it looks at anything else", async () => {
+  const app = createApp(world.api.deps);
+  const tokens = Object.entries(await tokensByCaller());
+  const open = namedByContract();
+  const [wrong, ungrouped]: [unknown[], string[]] = [[], []];
+  for (const { method, path } of app.routes) {
+    const route = nameOf({ method, path });
+    if (REFUSED.test(method) || !OF_API.test(path) || open.includes(route)) continue;
+    const [, members] = GROUPS.find(([pattern]) => pattern.test(route)) ?? [];
+    if (members === undefined) ungrouped.push(route);
+    for (const [caller, token] of members === undefined ? [] : tokens) {
+      if (members?.some((one) => one === caller)) continue;
+      const headers = { Authorization: `Bearer ${token}`, "Content-Type": "application/json" };
+      const url = `http://localhost${path.replaceAll(/:\w+/g, "x")}`;
+      const malformed = method === "GET" ? {} : { body: "{" };
+      const answer = await app.handle(new Request(url, { method, headers, ...malformed }));
+      const isRefused = answer.status === 403 && (await answer.text()).includes('"forbidden"');
+      if (!isRefused) wrong.push([route, caller, answer.status]);
+    }
+  }
+  expect(wrong).toEqual([]);
+  expect(ungrouped.toSorted()).toEqual(OF_ANY_TOKEN);
+});
+
+/** Signs in a user of each role, and makes a token of a service. */
+async function tokensByCaller() {
+  const { api, tenants, tokens } = world;
+  const body = { name: "Service", scopes: ["actions:write", "tokens:introspect"] };
+  const service = await api.call("POST", "/admin/services", { token: tokens.root, body });
+  const made = await api.call("POST", `/admin/services/${String(service.body["id"])}/tokens`, {
+    token: tokens.root,
+    body: { name: "One", expires_at: addMs(world.clock.now(), 86_400_000).toISOString() },
+  });
+  return {
+    super_admin: tokens.root,
+    partner_owner: tokens.owner,
+    partner_admin: tokens.admin,
+    account_owner: tokens.account,
+    account_user: await api.login(tenants.partners[0].accounts[0].user.email),
+    location_user: tokens.location,
+    service: String(made.body["access_token"]),
+  };
+}
+
+type Role = keyof Awaited<ReturnType<typeof tokensByCaller>>;
+
+const OF_ACCOUNTS: readonly Role[] = ["account_owner", "account_user", "location_user"];
+const USERS: readonly Role[] = ["super_admin", "partner_owner", "partner_admin", ...OF_ACCOUNTS];
+
+/**
+ * The callers of each group of contract 3.3, and of the routes that contracts 4.25, 4.27 and 10.5 leave to owners. The
+ * first pattern that fits counts.
+ */
+const GROUPS: readonly (readonly [RegExp, readonly Role[]])[] = [
+  [/ \/sso\/revoking-token$/, [...USERS, "service"]],
+  [/ \/(?:admin|sso)\//, ["super_admin"]],
+  [/ \/partner\/(?:security|sessions)\b/, ["partner_owner"]],
+  [
+    /^(?:POST|PATCH|DELETE) \/partner\/users\b|\/partner\/users\/\{id\}\/identities/,
+    ["partner_owner"],
+  ],
+  [/ \/partner\//, ["partner_owner", "partner_admin"]],
+  [/ \/account\/(?:sessions|api-token|personal-access-tokens|second-factors)\b/, USERS],
+  [/ \/account\/(?:security|team-sessions|team-tokens)\b/, ["account_owner"]],
+  [/ \/account\//, OF_ACCOUNTS],
+  [/ \/platform\//, ["service"]],
+];
+
+/** The routes outside these groups: those of the caller's own token and password. */
+const OF_ANY_TOKEN = [
+  "GET /logout",
+  "GET /verify-token",
+  "POST /change-password",
+  "POST /login/second-factor",
+  "POST /reset-password",
+];
+
 /** Lists the endpoints in the first column of the table of contract 3.4. */
 function namedByContract(): string[] {
   const page = readFileSync(join(import.meta.dir, "../../../docs/contract/3-access.md"), "utf8");
@@ -50,6 +128,10 @@ function namedByContract(): string[] {
     [...cell.matchAll(/`([A-Z]+ [^`]+)`/g)].map(([, one = ""]) => one),
   );
 }
+
+/** Returns the name of a route as the contract writes it. */
+const nameOf = ({ method, path }: { readonly method: string; readonly path: string }) =>
+  `${method} ${path.replace(BASE_PATH, "").replaceAll(/:(\w+)/g, "{$1}")}`;
 
 const OF_API = /^\/(?:api|oauth)\//;
 const OF_DASHBOARD = /^\/(?:dashboard|embed)\b/;

@@ -34,43 +34,6 @@ describe.skipIf(lacks("chromium"))("in a browser", () => {
     expect(status).toBe(200);
   });
 
-  test("a user who denies or cancels comes back with access_denied", async () => {
-    const { page, url } = await visit();
-    await press(page, "deny");
-    expect(new URL(page.url()).searchParams.get("error")).toBe("access_denied");
-    await page.goto(url);
-    await signIn(page, (await freshUser()).email);
-    await press(page, "deny");
-    expect(new URL(page.url()).searchParams.get("error")).toBe("access_denied");
-  });
-
-  test("a wrong password is reported, five lock the sign-in, and the wait is shown in words", async () => {
-    const { page } = await visit();
-    const { email } = await freshUser();
-    for (let i = 0; i < 5; i++) await signIn(page, email, "wrong");
-    expect(await textOf(page, "[role=alert]")).toBe("The email or the password is wrong.");
-    expect(await page.title()).toBe("Sign in: there is a problem – Brand p1");
-    await picture(page, "wrong");
-    await signIn(page, email);
-    expect(await textOf(page, "[role=alert]")).toContain("try again in 1 minute.");
-    await picture(page, "locked");
-    clock.advance(61_000);
-    await signIn(page, email);
-    expect(await textOf(page, "h1")).toStartWith("Allow");
-  });
-
-  test("a page that has expired asks again and continues", async () => {
-    const { page } = await visit();
-    const { email } = await freshUser();
-    clock.advance(10 * 60_000);
-    await signIn(page, email);
-    expect(await textOf(page, "[role=alert]")).toContain("expired");
-    await picture(page, "expired");
-    await signIn(page, email);
-    await press(page, "allow");
-    expect(page.url()).toContain("code=");
-  });
-
   test("the keyboard alone is enough, with JavaScript switched off", async () => {
     const { page } = await visit({ scripts: false });
     const { email } = await freshUser();

@@ -133,34 +133,10 @@ describe("a new client", () => {
     expect(Object.keys(change.body["errors"] as object)).toEqual(["require_pkce"]);
   });
 
-  test.each([
-    ["https://app.example/cb", true],
-    ["https://app.example", true],
-    ["https://app.example:8443/cb?x=1", true],
-    ["http://127.0.0.1/cb", true],
-    ["http://localhost:4000/cb", true],
-    ["http://[::1]:4000", true],
-    ["com.example.app:/cb", true],
-    ["com.example.app://cb", true],
-    ["http://app.example/cb", false],
-    ["http://127.0.0.1.evil.example/cb", false],
-    ["https://*.example/cb", false],
-    ["https://app.example/*", false],
-    ["https://app.example/cb#x", false],
-    ["https://user:pw@app.example/cb", false],
-    ["https://app.example\\cb", false],
-    ["https:app.example", false],
-    ["javascript:alert(1)", false],
-    ["data:text/html,x", false],
-    ["file:///etc/passwd", false],
-    ["app:/cb", false],
-    ["/cb", false],
-    ["https://app.example/a b", false],
-    ["https://äpp.example/cb", false],
-  ])("with the redirect URI %j is accepted: %p", async (uri, isGood) => {
-    const { status, body } = await create({ name: "x", redirect_uris: [uri] });
-    expect(status).toBe(isGood ? 201 : 422);
-    if (!isGood) expect(body["errors"]).toHaveProperty(["redirect_uris.0"]);
+  test("with a redirect URI that may not be registered is a 422 that names it", async () => {
+    const redirect_uris = ["https://app.example/cb", "http://app.example/cb"];
+    const { status, body } = await create({ name: "x", redirect_uris });
+    expect([status, Object.keys(body["errors"] ?? {})]).toEqual([422, ["redirect_uris.1"]]);
   });
 });
 
@@ -304,26 +280,22 @@ describe("a client", () => {
   test("of another tenant is 403 with an AUTHZ_DENIED row, a missing or malformed one 404", async () => {
     const { body } = await create({ name: "theirs" }, { token: foreign });
     const id = String(body["client_id"]);
-    for (const [method, path] of [
-      ["GET", id],
-      ["PATCH", id],
-      ["DELETE", id],
-      ["POST", `${id}/secret`],
-    ] as const) {
-      const answer = await api.call(method, `${PARTNER}/${path}`, { token: partner, body: {} });
-      expect([method, answer.status]).toEqual([method, 403]);
-    }
+    const headers = { "X-Request-Id": "foreign-client" };
+    const answer = await api.call("DELETE", `${PARTNER}/${id}`, { token: partner, headers });
+    expect(answer.status).toBe(403);
+    const denied = await database.db
+      .select()
+      .from(auditLog)
+      .where(eq(auditLog.requestId, "foreign-client"));
+    expect(denied).toMatchObject([
+      { action: "AUTHZ_DENIED", details: { client_id: id, reason: "foreign_record" } },
+    ]);
     const platform = await addClient(database.db);
     expect(
       (await api.call("GET", `${PARTNER}/${platform.clientId}`, { token: partner })).status,
     ).toBe(403);
     for (const missing of [randomUUID(), "x", "1", "%00"])
       expect((await api.call("GET", `${PARTNER}/${missing}`, { token: partner })).status).toBe(404);
-    const denied = await database.db
-      .select()
-      .from(auditLog)
-      .where(eq(auditLog.action, "AUTHZ_DENIED"));
-    expect(denied.length).toBeGreaterThanOrEqual(5);
   });
 
   test("can be managed only by a partner's admins and a super-admin", async () => {

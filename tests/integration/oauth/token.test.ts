@@ -1,11 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { randomUUID } from "node:crypto";
 
-import { eq } from "drizzle-orm";
+import { and, eq } from "drizzle-orm";
+import { decodeJwt } from "jose";
 
-import { companies } from "../../../db/schema/companies.ts";
+import { auditLog, companies } from "../../../db/schema/companies.ts";
 import { oauthClients, tokens } from "../../../db/schema/tokens.ts";
 import { PASSWORD, startApi, type Answer, type TestApi } from "../../support/api.ts";
+import { behindReset } from "../../support/auth-races.ts";
 import {
   addClient,
   basicOf,
@@ -292,26 +294,76 @@ describe("a refresh", () => {
     expect((await token(refreshForm(child["refresh_token"]))).status).toBe(200);
   });
 
-  test("repeated within 10 s is rejected; later it ends the family", async () => {
-    const first = await signIn(await freshUser());
+  test("repeated within 10 s is rejected; later it ends the family and is audited", async () => {
+    const user = await freshUser();
+    const first = await signIn(user);
+    const [row] = await tokensOf(user.id);
     const { body: next } = await token(refreshForm(first["refresh_token"]));
     clock.advance(10_000);
     expect((await token(refreshForm(first["refresh_token"]))).body["error"]).toBe("invalid_grant");
-    expect(await statusOf(next["access_token"])).toBe(200);
+    for (const access of [first["access_token"], next["access_token"]])
+      expect(await statusOf(access)).toBe(200);
     clock.advance(1);
     expect((await token(refreshForm(first["refresh_token"]))).body["error"]).toBe("invalid_grant");
     for (const access of [first["access_token"], next["access_token"]])
       expect(await statusOf(access)).toBe(401);
     expect((await token(refreshForm(next["refresh_token"]))).body["error"]).toBe("invalid_grant");
+    const replays = await database.db
+      .select()
+      .from(auditLog)
+      .where(and(eq(auditLog.actorId, user.id), eq(auditLog.action, "REFRESH_REPLAYED")));
+    expect(replays).toMatchObject([{ details: { session_id: row?.familyId, revoked: 4 } }]);
   });
 
-  test("may narrow the scope and never widen it", async () => {
+  test("may narrow the scope and never widen it, and the next refresh token keeps the scope", async () => {
     const user = await freshUser();
     const { body } = await token(passwordForm(user, { scope: "reviews:read webhooks:read" }));
     const wide = await token(refreshForm(body["refresh_token"], { scope: "reviews:write" }));
     expect([wide.status, wide.body["error"]]).toEqual([400, "invalid_scope"]);
     const narrow = await token(refreshForm(body["refresh_token"], { scope: "reviews:read" }));
     expect(narrow.body["scope"]).toBe("reviews:read");
+    const next = await token(refreshForm(narrow.body["refresh_token"]));
+    expect(next.body["scope"]).toBe("reviews:read webhooks:read");
+  });
+
+  test("is possible for 30 days from each issue, to the last millisecond", async () => {
+    const [inTime, late] = [await signIn(await freshUser()), await signIn(await freshUser())];
+    clock.advance(REFRESH_TTL_MS - 1);
+    const next = await token(refreshForm(inTime["refresh_token"]));
+    expect(next.status).toBe(200);
+    clock.advance(1);
+    expect((await token(refreshForm(late["refresh_token"]))).body["error"]).toBe("invalid_grant");
+    clock.advance(REFRESH_TTL_MS - 2);
+    expect((await token(refreshForm(next.body["refresh_token"]))).status).toBe(200);
+  });
+
+  test("is possible until the last day of its sign-in, to the millisecond, and not at all after it", async () => {
+    const limited = await limitedTo(40);
+    const on = (form: Form) => token(form, {}, limited);
+    const user = await freshUser();
+    const [one, two] = [await on(passwordForm(user)), await on(passwordForm(user))];
+    clock.advance(20 * DAY_MS);
+    const next = await on(refreshForm(one.body["refresh_token"]));
+    const late = await on(refreshForm(two.body["refresh_token"]));
+    // The 30 days of the new refresh token would end later.
+    const lastS = Math.floor(clock.now().getTime() / 1000) + 20 * 86_400;
+    expect(decodeJwt(String(next.body["refresh_token"])).exp).toBe(lastS);
+    clock.advance(20 * DAY_MS - 1);
+    const last = await on(refreshForm(next.body["refresh_token"]));
+    expect(last.status).toBe(200);
+    clock.advance(1);
+    expect((await on(refreshForm(late.body["refresh_token"]))).body["error"]).toBe("invalid_grant");
+    // The last access token lives to its own end.
+    expect(await statusOf(last.body["access_token"], limited)).toBe(200);
+    clock.advance(DAY_MS);
+    expect(await statusOf(last.body["access_token"], limited)).toBe(401);
+  });
+
+  test("of a sign-in from before the last day was set is refused after it, and ends nothing else", async () => {
+    const form = refreshForm((await signIn(await freshUser()))["refresh_token"]);
+    clock.advance(25 * DAY_MS);
+    expect((await token(form, {}, await limitedTo(25))).body["error"]).toBe("invalid_grant");
+    expect((await token(form, {}, await limitedTo(26))).status).toBe(200);
   });
 
   test("follows a client whose scopes were reduced since", async () => {
@@ -335,68 +387,39 @@ describe("a refresh", () => {
   });
 });
 
-/** Refreshes one token after the other until one is rejected. Returns all access tokens that it got. */
-async function chase(refresh: unknown, on: TestApi, as: TestClient): Promise<unknown[]> {
-  const got: unknown[] = [];
-  for (let next = refresh; ;) {
-    const { status, body } = await token(refreshForm(next, credentialsOf(as)), {}, on);
-    if (status !== 200) {
-      expect([400, 401]).toContain(status);
-      return got;
-    }
-    got.push(body["access_token"]);
-    next = body["refresh_token"];
-  }
-}
-
-describe("a race of refreshes", () => {
-  test("with the revocation of the refresh token leaves no live successor", async () => {
-    for (let round = 0; round < 8; round++) {
-      const user = await freshUser();
-      const first = await signIn(user);
-      const chasing = chase(first["refresh_token"], other, client);
-      const form = { token: String(first["refresh_token"]), ...credentialsOf(client) };
-      expect((await postForm(api, "/oauth/revoke", form)).status).toBe(200);
-      for (const access of await chasing) expect(await statusOf(access)).toBe(401);
-      expect(await tokensOf(user.id)).toEqual([]);
-    }
+describe("behind a password reset", () => {
+  test("a refresh is rejected", async () => {
+    const user = await freshUser();
+    const form = refreshForm((await signIn(user))["refresh_token"]);
+    const late = await behindReset(database.db, user.id, () => token(form, {}, other));
+    expect([late.status, late.body["error"]]).toEqual([400, "invalid_grant"]);
+    expect(await tokensOf(user.id)).toEqual([]);
   });
 
-  test("with a password reset leaves only the fresh token", async () => {
+  test("a login issues its token", async () => {
+    const user = await freshUser();
+    const late = await behindReset(database.db, user.id, () => other.login(user.email));
+    expect(await statusOf(late)).toBe(200);
+  });
+});
+
+describe("refreshes that race with", () => {
+  test.each(Object.entries(ENDINGS))("%s leave no token of the sign-ins", async (_, end) => {
     for (let round = 0; round < 4; round++) {
       const user = await freshUser();
-      const sessions = await Promise.all([signIn(user), signIn(user), signIn(user)]);
+      const as = await addClient(database.db, { firstParty: true });
+      const form = passwordForm(user, credentialsOf(as));
+      const sessions = [await token(form), await token(form), await token(form)];
       const own = await api.login(user.email);
-      const chases = sessions.map((one, i) =>
-        chase(one["refresh_token"], i % 2 ? api : other, client),
+      const chases = sessions.map(({ body }, i) =>
+        chase(body["refresh_token"], i % 2 ? api : other, as),
       );
-      const reset = await api.call("POST", "/reset-password", {
-        token: own,
-        body: { password: "violet anchor museum 71" },
-      });
-      expect(reset.status).toBe(200);
+      const ended = await end({ client: as, sessions: sessions.map(({ body }) => body), own });
+      for (const { status } of ended) expect(status).toBeLessThan(300);
       for (const access of (await Promise.all(chases)).flat())
         expect(await statusOf(access)).toBe(401);
-      expect(await tokensOf(user.id)).toHaveLength(1);
-    }
-  });
-
-  test("with the deletion of the client leaves no token", async () => {
-    const root = await api.login(tenants.superAdmin.email);
-    for (let round = 0; round < 4; round++) {
-      const user = await freshUser();
-      const doomed = await addClient(database.db, { firstParty: true });
-      const form = passwordForm(user, credentialsOf(doomed));
-      const sessions = await Promise.all([token(form), token(form), token(form)]);
-      const chases = sessions.map(({ body }, i) =>
-        chase(body["refresh_token"], i % 2 ? api : other, doomed),
-      );
-      const { status } = await api.call("DELETE", `/sso/clients/${doomed.clientId}`, {
-        token: root,
-      });
-      expect(status).toBe(204);
-      await Promise.all(chases);
-      expect(await tokensOf(user.id)).toEqual([]);
+      // The token with which the user ended them, or the one that the reset issued.
+      expect(await tokensOf(user.id)).toMatchObject([{ kind: "access", clientId: null }]);
     }
   });
 });
@@ -436,3 +459,72 @@ async function signIn(user: TestUser): Promise<Answer["body"]> {
 
 const tokensOf = (userId: number) =>
   database.db.select().from(tokens).where(eq(tokens.userId, userId));
+
+const DAY_MS = 86_400_000;
+
+const REFRESH_TTL_MS = 30 * DAY_MS;
+
+/** Starts an API whose sign-ins at clients have a last day. */
+const limitedTo = (refreshMaxDays: number) =>
+  startApi({
+    db: database.connect(),
+    clock,
+    config: { ...api.deps.config, refreshMaxDays },
+  });
+
+/** Refreshes one token after the other until one is rejected. Returns all access tokens that it got. */
+async function chase(refresh: unknown, on: TestApi, as: TestClient): Promise<unknown[]> {
+  const got: unknown[] = [];
+  for (let next = refresh; ;) {
+    const { status, body } = await token(refreshForm(next, credentialsOf(as)), {}, on);
+    if (status !== 200) {
+      expect([400, 401]).toContain(status);
+      return got;
+    }
+    got.push(body["access_token"]);
+    next = body["refresh_token"];
+  }
+}
+
+/** Sign-ins of one user at one client, and a token of the user from login. */
+interface Racing {
+  readonly client: TestClient;
+  readonly sessions: readonly Answer["body"][];
+  readonly own: string;
+}
+
+/** The requests that end all the sign-ins. */
+const ENDINGS: Readonly<Record<string, (racing: Racing) => Promise<Answer[]>>> = {
+  "a revocation of their refresh tokens": ({ client: as, sessions }) =>
+    Promise.all(
+      sessions.map(({ refresh_token: refresh }) =>
+        postForm(api, "/oauth/revoke", { token: String(refresh), ...credentialsOf(as) }),
+      ),
+    ),
+  "a logout of each": withAccessTokens("/logout"),
+  "a revocation of their access tokens": withAccessTokens("/sso/revoking-token"),
+  "the end of the sessions": async ({ own }) => {
+    const { body } = await api.call("GET", "/account/sessions", { token: own });
+    const sessions = body["data"] as { id: string; is_current: boolean }[];
+    return Promise.all(
+      sessions
+        .filter(({ is_current }) => !is_current)
+        .map(({ id }) => api.call("DELETE", `/account/sessions/${id}`, { token: own })),
+    );
+  },
+  "the deletion of the client": async ({ client: { clientId } }) => {
+    const root = await api.login(tenants.superAdmin.email);
+    return [await api.call("DELETE", `/sso/clients/${clientId}`, { token: root })];
+  },
+  "a password reset": async ({ own }) => {
+    const body = { password: "violet anchor museum 71" };
+    return [await api.call("POST", "/reset-password", { token: own, body })];
+  },
+};
+
+function withAccessTokens(path: string) {
+  return ({ sessions }: Racing) =>
+    Promise.all(
+      sessions.map(({ access_token: access }) => api.call("GET", path, { token: String(access) })),
+    );
+}

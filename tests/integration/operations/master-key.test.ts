@@ -1,6 +1,5 @@
 import { describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
-import { join } from "node:path";
 
 import { verify } from "@octokit/webhooks-methods";
 import { getTableName } from "drizzle-orm";
@@ -120,35 +119,6 @@ describe("rotate-master", () => {
   });
 });
 
-describe("a wrong master key", () => {
-  test.each([
-    ["src/main.ts", "api"],
-    ["dispatcher/main.ts", "dispatcher"],
-  ])("stops the start of %s with one line", async (file, role) => {
-    const database = await createDatabase();
-    await addProvider(database.db, createSecretBox({ current: oldKey }));
-    const child = Bun.spawn([process.execPath, file, role], {
-      cwd: ROOT,
-      env: {
-        PATH: process.env["PATH"] ?? "",
-        DATABASE_URL: database.url,
-        REDIS_URL: process.env["TEST_REDIS_URL"] ?? "",
-        MASTER_KEY: newKey.toString("base64"),
-        PORT: "3698",
-      },
-      stdout: "pipe",
-      stderr: "pipe",
-    });
-    const [status, error] = await Promise.all([child.exited, new Response(child.stderr).text()]);
-    expect(status).toBe(78);
-    expect(error.trim().split("\n")).toEqual([
-      expect.stringMatching(/^The master key is wrong: review_sites\.sealed_secret .*MASTER_KEY/),
-    ]);
-    expect(error).not.toContain(newKey.toString("base64"));
-    await database.drop();
-  });
-});
-
 test("no secret is in the database in plain text, nor in any log", async () => {
   const { id, secret } = await world.subscribe();
   const { body } = await world.ask("POST", `/${id}/rotate-secret`, {
@@ -201,8 +171,6 @@ const box: SecretBox = {
   isCurrent: (sealed) => running.isCurrent(sealed),
   isKnown: (sealed) => running.isKnown(sealed),
 };
-
-const ROOT = join(import.meta.dir, "../../..");
 
 const newKey = randomBytes(32);
 

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { randomBytes } from "node:crypto";
+import { createHmac, randomBytes } from "node:crypto";
 
 import { connect, type Tx } from "../../../db/client.ts";
+import { BASE_PATH } from "../../../src/http/access.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { newSecret } from "../../../src/lib/secrets.ts";
 import { createSecretBox } from "../../../src/lib/secrets.ts";
@@ -399,22 +400,6 @@ test("the first review of a connection waits for the deletion of the connection,
   expect(orphans).toHaveLength(0);
 });
 
-test("a site belongs only to its own provider, even in a batch with a request of that provider", async () => {
-  const other = await addProvider(database.db, box, "third-provider");
-  const otherSite = await connectStore(database.db, account, { provider: other, store: 1 });
-  const name = fresh();
-  const asked = await inOneBatch([
-    () => send(api, other, { events: [created(otherSite, name)] }),
-    () => report([created(otherSite, fresh())]),
-    () => send(api, other, { events: [created(site(0), fresh())] }),
-    () => report([created(site(0), name)]),
-  ]);
-  expect((await Promise.all(asked)).map(({ status }) => status)).toEqual([200, 422, 422, 200]);
-  const rows = await database.db.sql`
-    select store_review_site_id as id from reviews where external_review_id = ${name} order by 1`;
-  expect(rows.map((row) => row["id"])).toEqual([site(0), otherSite].toSorted((a, b) => a - b));
-});
-
 test("a request that needs a locked review also leaves the queue of its partners", async () => {
   const name = fresh();
   await report([created(site(0), name)]);
@@ -682,22 +667,29 @@ describe("statements", () => {
   });
 });
 
-test("a connection lost at the commit leaves each request of the batch written once", async () => {
-  const { db } = database;
-  const events = [created(site(0), fresh()), created(site(1), fresh()), created(site(0), fresh())];
-  wrapBatch = (work) => {
-    wrapBatch = undefined;
-    return db.transaction(async (tx) => {
-      const result = await work(tx);
-      const [own] = await tx.sql<{ pid: number }[]>`select pg_backend_pid() as pid`;
-      await db.sql`select pg_terminate_backend(${own?.pid ?? 0})`;
-      return result;
+test("a request whose client hangs up during the commit is written all the same, once", async () => {
+  const events = [created(site(0), fresh()), created(site(0), fresh())];
+  const body = JSON.stringify({ events });
+  const digest = createHmac("sha256", provider.secret).update(body).digest("hex");
+  const gone = new AbortController();
+  await database.db.transaction(async (tx) => {
+    await heldBy(tx, 0);
+    const lost = fetch(`${api.listen()}${BASE_PATH}/providers/${provider.slug}/events`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", "X-Provider-Signature": `sha256=${digest}` },
+      body,
+      signal: gone.signal,
     });
-  };
-  const asked = await inOneBatch(events.map((event) => () => report([event])));
-  expect(bodies(await Promise.all(asked))).toEqual([ONE, ONE, ONE]);
-  for (const event of events) expect((await report([event])).body).toEqual(DUPLICATE);
-  for (const partner of [0, 1]) await expectNoGap(partner);
+    await until("the request waits for the sequence", async () => {
+      const waiting = await database.db.sql`
+        select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+      return waiting.length > 0;
+    });
+    gone.abort();
+    await expect(lost).rejects.toThrow();
+  });
+  expect((await report(events)).body).toEqual({ accepted: 0, duplicates: 2 });
+  await expectNoGap(0);
 });
 
 test("a changed secret is valid for the next request, and the former one is not", async () => {

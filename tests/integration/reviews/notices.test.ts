@@ -1,6 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 
-import { createMailTransport } from "../../../dispatcher/mail/transport.ts";
 import { openMail, type MailMessage } from "../../../src/outbox/mail.ts";
 import type { Schedule } from "../../../src/outbox/schedule.ts";
 import { createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
@@ -17,7 +16,6 @@ import {
   type HistoryRow,
   type TestProvider,
 } from "../../support/factory.ts";
-import { headerOf, MailServer } from "../../support/network/mail-server.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
 import type { TestAccount } from "../../support/tenants.ts";
 import { disable, startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
@@ -227,49 +225,6 @@ describe("a subscription that suppresses native notifications", () => {
     });
     expect(await both()).toEqual(["queued", "queued"]);
   });
-});
-
-test("mails queued while the mail server is down arrive later, exactly once", async () => {
-  const server = await MailServer.start();
-  await server.stop();
-  const transport = createMailTransport({
-    url: server.url,
-    from: { name: "Reviews", address: "no-reply@reviews.example" },
-    timeoutMs: 5_000,
-  });
-  const { db } = world.database;
-  const dispatcher = startDispatcher({
-    db,
-    box: world.api.deps.box,
-    schedule,
-    mailTransport: transport,
-  });
-  stops.push(
-    () => server.stop(),
-    () => transport.close(),
-    () => dispatcher.stop(),
-  );
-  const addresses = Array.from({ length: 20 }, (_, i) => `reader-${i}@homeowner.example`);
-  for (const reviewer_email of addresses) await answered({ reviewer_email });
-  const tried = async (attempt: number) => {
-    const [row] = await db.sql<{ n: number }[]>`
-      select count(*)::int as n from mails where state = 'queued' and attempt = ${attempt}`;
-    return row?.n === addresses.length;
-  };
-  await until("each was tried in vain", () => tried(2));
-  await server.up();
-  // Skips the minute until the next attempt.
-  const now = new Date();
-  await db.sql`update mails set due_at = ${now}`;
-  await schedule.wakeMailer();
-  await until("all arrived", () => server.received.length >= addresses.length);
-  await until("all settled", async () => {
-    const [row] = await db.sql<{ n: number }[]>`
-      select count(*)::int as n from mails where state <> 'sent'`;
-    return row?.n === 0;
-  });
-  expect(server.received.flatMap(({ to }) => to).toSorted()).toEqual(addresses.toSorted());
-  expect(new Set(server.received.map((one) => headerOf(one, "Message-ID"))).size).toBe(20);
 });
 
 let world: WebhookWorld;

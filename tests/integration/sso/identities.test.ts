@@ -1,12 +1,13 @@
 // The identities of a user at identity providers, and how they are unlinked (contract 4.13, 10.1 and 10.5).
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
-import { openSession } from "../../../src/auth/sign-in/open-session.ts";
 import type { SignInMethod } from "../../../src/http/principal.ts";
 import type { Answer } from "../../support/api.ts";
 import { fixture } from "../../support/fixture.ts";
+import { inOrder } from "../../support/in-order.ts";
 import { until } from "../../support/network/receiver.ts";
 import { addClient } from "../../support/oauth.ts";
+import { sessionOf } from "../../support/sessions.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
 import { Browser, connect, HostileProvider, nextStep } from "../../support/sso.ts";
 import { addPartner, addUser, type TestPartner, type TestUser } from "../../support/tenants.ts";
@@ -176,8 +177,9 @@ describe("an owner of a partner", () => {
   test("is not the last one beside another who can sign in, of whom one stays", async () => {
     const [one, two] = await twoOwners();
     await setActive(one, false);
-    const answers = await ordered(
-      one.user,
+    const answers = await inOrder(
+      world.database.db,
+      one.user.id,
       () => unlinkedBy(one),
       () => unlinkedBy(two),
     );
@@ -191,8 +193,9 @@ describe("an owner of a partner", () => {
     const [one, two] = await twoOwners();
     await setActive(one, false);
     const off = `/partner/users/${one.user.id}/deactivate`;
-    const [unlinked, deactivated] = await ordered(
-      one.user,
+    const [unlinked, deactivated] = await inOrder(
+      world.database.db,
+      one.user.id,
       () => unlinkedBy(two),
       () => world.api.call("POST", off, { token: two.token, body: {} }),
     );
@@ -213,8 +216,9 @@ describe("an unlinking", () => {
     const user = await newUser();
     await exchanged(await signIn(user));
     const [identity] = await listed(user);
-    const [unlinked, code] = await ordered(
-      user,
+    const [unlinked, code] = await inOrder(
+      world.database.db,
+      user.id,
       () => unlink(user, identity?.id),
       () => signIn(user),
     );
@@ -226,8 +230,9 @@ describe("an unlinking", () => {
     const user = await newUser();
     await exchanged(await signIn(user));
     const [identity] = await listed(user);
-    const [code, unlinked] = await ordered(
-      user,
+    const [code, unlinked] = await inOrder(
+      world.database.db,
+      user.id,
       () => signIn(user),
       () => unlink(user, identity?.id),
     );
@@ -242,8 +247,8 @@ describe("an unlinking", () => {
       const [identity] = await listed(user);
       const calls = [() => unlink(user, identity?.id), () => exchange(code)] as const;
       const answers = isFirst
-        ? await ordered(user, ...calls)
-        : (await ordered(user, calls[1], calls[0])).toReversed();
+        ? await inOrder(world.database.db, user.id, ...calls)
+        : (await inOrder(world.database.db, user.id, calls[1], calls[0])).toReversed();
       expect(answers.map(({ status }) => status)).toEqual([204, isFirst ? 400 : 200]);
       const token = answers[1]?.body["token"];
       if (!isFirst) expect(await statusOf(String(token))).toBe(401);
@@ -345,20 +350,8 @@ const unlink = (user: TestUser, id: number | string | undefined) =>
 const statusOf = async (token: string) =>
   (await world.api.call("GET", "/verify-token", { token })).status;
 
-const opened = async (
-  user: TestUser,
-  method: SignInMethod,
-  clientId: string | null = null,
-): Promise<string> => {
-  const requestContext = {
-    requestId: "r",
-    ip: "127.0.0.1",
-    userAgent: null,
-    headers: new Headers(),
-  };
-  const one = { user, method, clientId, scope: "*", requestContext, now: world.clock.now() };
-  return (await world.database.db.transaction((tx) => openSession(tx, world.api.deps, one))).token;
-};
+const opened = async (user: TestUser, method: SignInMethod, clientId: string | null = null) =>
+  (await sessionOf(world, user, method, { clientId })).token;
 
 /** Signs in at the provider; answers the one-time code, or the reason of the refusal. */
 async function signIn(
@@ -377,33 +370,6 @@ async function signIn(
     select details from audit_log where action = 'SSO_REFUSED' order by id desc limit 1`;
   return row?.details.reason ?? "";
 }
-
-/**
- * Runs two requests that lock the user, in this order, and answers both. They wait for a lock that ends when both do.
- */
-async function ordered<A, B>(
-  { id }: TestUser,
-  first: () => Promise<A>,
-  second: () => Promise<B>,
-): Promise<[A, B]> {
-  const begun = await world.database.db.transaction(async ({ sql: tx }) => {
-    await tx`select from users where id = ${id} for update`;
-    const one = first();
-    await untilWaiting(1);
-    const two = second();
-    await untilWaiting(2);
-    return { one, two };
-  });
-  return Promise.all([begun.one, begun.two]);
-}
-
-const untilWaiting = (count: number) =>
-  until(`${count} requests wait for a lock`, async () => {
-    const waiting = await sql()`
-      select from pg_stat_activity
-       where datname = current_database() and wait_event_type = 'Lock'`;
-    return waiting.length >= count;
-  });
 
 const exchange = (code: string) => world.api.call("GET", `/auth/sso/exchange?code=${code}`);
 

@@ -45,39 +45,9 @@ describe("a first sign-in, without trust and then with it, of an address in a pr
       [YES, YES, YES],
     ],
     [
-      "says it in userinfo only, as text, with the email",
-      { token: {}, userinfo: { email, email_verified: "true" } },
-      [YES, YES, YES],
-    ],
-    [
-      "says false in userinfo only",
-      { token: { email }, userinfo: { email, email_verified: false } },
-      [NO, NO, NO],
-    ],
-    [
-      "says false in the id_token, and true in userinfo",
-      { token: { email, email_verified: false }, userinfo: { email, email_verified: true } },
-      [NO, NO, NO],
-    ],
-    [
-      "has the email in userinfo only, without more",
-      { token: {}, userinfo: { email } },
-      [NO, YES, NO],
-    ],
-    [
       "says true of another address in userinfo",
       { token: { email }, userinfo: { email: "other@corp.test", email_verified: true } },
       [NO, YES, NO],
-    ],
-    [
-      "says true in userinfo without an address",
-      { token: { email }, userinfo: { email_verified: true } },
-      [NO, YES, NO],
-    ],
-    [
-      "says true of the same address in other letters",
-      { token: { email }, userinfo: { email: EMAIL.toUpperCase(), email_verified: true } },
-      [YES, YES, YES],
     ],
     ["has no email", { token: {}, userinfo: {} }, ["no_email", "no_email", "no_email"]],
     [
@@ -88,11 +58,6 @@ describe("a first sign-in, without trust and then with it, of an address in a pr
     ["refuses userinfo", { token: { email }, status: 403 }, [BAD, YES, BAD]],
     ["breaks at userinfo", { token: { email }, status: 500 }, [BAD, YES, BAD]],
     ["refuses userinfo, which alone has the email", { token: {}, status: 403 }, [BAD, BAD, BAD]],
-    [
-      "refuses userinfo, which nobody asks",
-      { token: { email, email_verified: true }, status: 403 },
-      [YES, YES, YES],
-    ],
   ])("%s", async (_, said, [careful, proved, open]) => {
     expect([
       await outcome(said, { trust: false, domain: "careful.test" }),

@@ -16,6 +16,9 @@ test("lists subscriptions with queued events: the deepest queue first, or the ol
   const large = await subscribeAs("other", "Large");
   await queue(small, { count: 23, ageS: 900 });
   await queue(large, { count: 7_900, ageS: 60 });
+  const dueAt = "2026-07-01T10:00:00.000+00:00";
+  await world.database.db.sql`
+    update outbox set state = 'waiting', due_at = ${dueAt} where subscription_id = ${small} and sequence = 1`;
   const [one, two] = world.tenants.partners;
   const expected = [
     expect.objectContaining({
@@ -29,7 +32,12 @@ test("lists subscriptions with queued events: the deepest queue first, or the ol
       dispatcher_id: null,
       last_error: null,
     }),
-    expect.objectContaining({ subscription_id: small, partner_id: one.id, queued: 23 }),
+    expect.objectContaining({
+      subscription_id: small,
+      partner_id: one.id,
+      queued: 23,
+      due_at: dueAt,
+    }),
   ];
   expect(await backlogs()).toEqual(expected);
   expect(await backlogs("?order=depth")).toEqual(expected);
@@ -137,14 +145,10 @@ test("ranks a limited number of subscriptions", async () => {
   expect(await backlogs("?limit=1")).toMatchObject([{ label: "Deepest", queued: 5 }]);
 });
 
-test("rejects a cursor of another list, and every user but operators", async () => {
+test("rejects a cursor of another list", async () => {
   for (const cursor of ["x", Buffer.from("1.x").toString("base64url")])
     expect((await ask(`?cursor=${cursor}`)).status).toBe(422);
   expect((await ask("?order=size")).status).toBe(422);
-  for (const who of ["owner", "admin", "account", "location"] as const) {
-    const token = world.tokens[who];
-    expect((await world.api.call("GET", "/admin/backlogs", { token })).status).toBe(403);
-  }
 });
 
 test("a dispatcher reports its memory with its heartbeat, and is shown with its shards", async () => {

@@ -197,14 +197,10 @@ describe.each(KINDS)("one of %s", (kind) => {
     expect((await call("GET", path)).body).toEqual(before);
   });
 
-  test("is a 404 with a malformed or unknown id, and a 403 for all but super-admins", async () => {
+  test("is a 404 with a malformed or unknown id", async () => {
     for (const id of ["0", "x", "99999999999", "2147483647"])
       for (const method of ["GET", "PATCH", "DELETE"])
         expect((await call(method, `/${kind}/${id}`, {})).status).toBe(404);
-    const token = await api.login(tenants.partners[0].owner.email);
-    const id = idOf(await create(kind));
-    for (const method of ["GET", "PATCH", "DELETE"])
-      expect((await call(method, `/${kind}/${id}`, { name: "x" }, token)).status).toBe(403);
   });
 });
 
@@ -283,8 +279,8 @@ let count = 0;
 const partner = () => tenants.partners[0];
 const account = () => partner().accounts[0];
 
-const call = (method: string, path: string, body?: object, token = root) =>
-  api.call(method, `/admin${path}`, { token, ...(body && method !== "GET" && { body }) });
+const call = (method: string, path: string, body?: object) =>
+  api.call(method, `/admin${path}`, { token: root, ...(body && method !== "GET" && { body }) });
 
 async function create(kind: string): Promise<Answer> {
   const made = await call("POST", `/${kind}`, await NEW[kind]?.(++count));

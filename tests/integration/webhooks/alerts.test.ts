@@ -21,6 +21,7 @@ import {
   lockSubscription,
 } from "../../../src/webhooks/queries/subscriptions.ts";
 import { detectIncidents } from "../../support/alerts.ts";
+import { addAttempt } from "../../support/attempts.ts";
 import { removeAll } from "../../support/maintenance.ts";
 import { createTestBox, silentLog } from "../../support/dispatch.ts";
 import { forceHistory } from "../../support/history.ts";
@@ -31,6 +32,7 @@ import {
   makeWait,
   record,
   reviewAction,
+  type Tenant,
 } from "../../support/outbox.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { SELF_SIGNED } from "../../support/network/certificates.ts";
@@ -112,10 +114,7 @@ describe("an alert", () => {
        where id = ${one.id}`;
     expect(await raised()).toEqual([]);
     expect(await raised()).toEqual([]);
-    await database.db.sql`
-      insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at,
-        duration_ms, outcome, status_code, request_headers, request_body, response_truncated)
-      values (${ulid()}, ${one.id}, 1, ${ulid()}, 'webhook.test', 1, 1, now(), 1, 'delivered', 200, '{}', '', false)`;
+    await addAttempt(database.db, one.id, { event: "webhook.test" });
     expect(await raised()).toEqual(["recovered"]);
     expect(await raised()).toEqual([]);
     expect((await mails()).at(-1)?.subject).toEndWith('"Test" has recovered');
@@ -155,15 +154,6 @@ describe("an alert", () => {
     },
   );
 
-  test("of a kind that is switched off is stored but not sent, and neither is its end", async () => {
-    const one = await subscribed(5);
-    await settle(one, { kinds: ["disabled", "recovered"], url: receiver.url });
-    expect(await raised()).toEqual(["failures_5"]);
-    await setFailures(one, 0);
-    expect(await raised()).toEqual([]);
-    expect(await mails()).toEqual([]);
-  });
-
   test("is purged with its incident when that ended before the retention time", async () => {
     const one = await subscribed(5);
     await look();
@@ -178,6 +168,7 @@ describe("an alert", () => {
 describe("mails about alerts", () => {
   test("go to the configured addresses, or by default to the owners", async () => {
     const [named, unnamed] = [await subscribed(5), await subscribed(5)];
+    await addOwner(unnamed.tenant, "second-");
     const recipients = ["on-call@partner.example", "ops@partner.example"];
     await settle(named, { recipients: [...recipients, "stranger@example"], confirmed: recipients });
     await look();
@@ -189,6 +180,7 @@ describe("mails about alerts", () => {
         "on-call@partner.example",
         "ops@partner.example",
         `${unnamed.tenant.partnerId}@partner.example`,
+        `second-${unnamed.tenant.partnerId}@partner.example`,
       ].toSorted(),
     );
   });
@@ -321,6 +313,18 @@ describe("posts about alerts", () => {
     expect([(await mails()).length, receiver.received.length]).toEqual([1, 1]);
   });
 
+  test("and mails are not made of a kind that is switched off, which is stored, and neither of its end", async () => {
+    const one = await subscribed(5);
+    await settle(one, { kinds: ["disabled", "recovered"], url: receiver.url });
+    expect(await raised()).toEqual(["failures_5"]);
+    await setFailures(one, 0);
+    expect(await raised()).toEqual([]);
+    expect(await mails()).toEqual([]);
+    await postTo();
+    expect(await states()).toEqual([["none", 0, null]]);
+    expect(receiver.received).toEqual([]);
+  });
+
   test("are attempted four times with one id, and then abandoned", async () => {
     receiver.answer = () => 503;
     await settle(await subscribed(5), { url: receiver.url });
@@ -402,21 +406,24 @@ afterEach(async () => {
   await sql`update webhook_subscriptions set state = 'deleted', deleted_at = now()`;
 });
 
-const look = (everywhere = true) =>
-  detectIncidents({ db: database.db, clock, log: silentLog, box, config }, everywhere);
+const look = (everywhere = true) => detectIncidents({ db: database.db, clock, box }, everywhere);
 
 const raised = async (everywhere?: boolean) => (await look(everywhere)).map(({ kind }) => kind);
 
 async function subscribed(failures = 0) {
   const tenant = await insertTenant(database.db);
-  await database.db.sql`
-    insert into users (company_id, email, name, role, is_active, created_at, updated_at)
-    values (${tenant.partnerId}, ${`${tenant.partnerId}@partner.example`}, 'Owner', 'partner_owner', true, now(), now())`;
+  await addOwner(tenant);
   const made = await insertSubscription(
     { db: database.db, box },
     { partnerId: tenant.partnerId, url: receiver.url, failures },
   );
   return { tenant, id: made.subscriptionId };
+}
+
+async function addOwner({ partnerId }: Tenant, prefix = ""): Promise<void> {
+  await database.db.sql`
+    insert into users (company_id, email, name, role, is_active, created_at, updated_at)
+    values (${partnerId}, ${`${prefix}${partnerId}@partner.example`}, 'Owner', 'partner_owner', true, now(), now())`;
 }
 
 type Subscribed = Awaited<ReturnType<typeof subscribed>>;

@@ -13,7 +13,8 @@ import {
   reviewAction,
   type Tenant,
 } from "../../support/outbox.ts";
-import { until } from "../../support/network/receiver.ts";
+import { untilSomebodyWaits } from "../../support/auth-races.ts";
+import { holding } from "../../support/holding.ts";
 import { disable, HOUR_MS, startWebhooks } from "../../support/webhooks.ts";
 import { fixture } from "../../support/fixture.ts";
 
@@ -66,37 +67,26 @@ describe("an enable of a batch slot that skips", () => {
   test("waits for an event that is being committed, and drops it", async () => {
     const id = await waiting(1);
     await disable(world, id);
-    const [written, commit] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    const slow = db.transaction(async (tx) => {
-      await recordFirst(tx, [reviewAction(tenant)]);
-      written.resolve();
-      await commit.promise;
-    });
-    await written.promise;
+    const commit = await holding(db, (tx) => recordFirst(tx, [reviewAction(tenant)]));
     const skipping = world.ask("POST", `/${id}/enable`, { body: { held: "skip" } });
-    await until("the skip waits", async () => (await waitingForLocks()) === 1);
-    commit.resolve();
-    await slow;
+    await untilSomebodyWaits(db);
+    await commit();
     expect((await skipping).status).toBe(200);
     expect(await dispatched(id)).toEqual([]);
   });
 
   test("keeps an event that waits for its lock, because the event gets a later id", async () => {
     const id = await waiting(1);
-    const [held, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    const skipping = db.transaction(async ({ sql }) => {
-      await sql`select from outbox_sequences where subscription_id = ${id} for update`;
-      held.resolve();
-      await release.promise;
-    });
-    await held.promise;
+    const release = await holding(
+      db,
+      ({ sql }) => sql`select from outbox_sequences where subscription_id = ${id} for update`,
+    );
     const lastId = async () => (await db.sql`select last_value from review_history_id_seq`)[0];
     const before = await lastId();
     const recording = record(db, [reviewAction(tenant)]);
-    await until("the writer waits", async () => (await waitingForLocks()) === 1);
+    await untilSomebodyWaits(db);
     expect(await lastId()).toEqual(before);
-    release.resolve();
-    await Promise.all([skipping, recording]);
+    await Promise.all([release(), recording]);
     expect(await left(id)).toBe(2);
   });
 
@@ -116,12 +106,6 @@ describe("an enable of a batch slot that skips", () => {
     expect(answer.body).toEqual({ queued: CHUNK + 2 });
   });
 });
-
-async function waitingForLocks(): Promise<number> {
-  const rows = await db.sql`
-    select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-  return rows.length;
-}
 
 const MANY = 2 * CHUNK + 500;
 

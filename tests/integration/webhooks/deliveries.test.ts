@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { ulid } from "ulid";
 
 import { startApi, type TestApi } from "../../support/api.ts";
+import { addAttempt } from "../../support/attempts.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { addTenants } from "../../support/tenants.ts";
 import { fixture } from "../../support/fixture.ts";
@@ -161,15 +162,23 @@ function attemptAt(ms: number, fields: Omit<Attempt, "id" | "startedAt">): Attem
 
 async function insertAttempt(subscription: string, one: Attempt, sequence: number): Promise<void> {
   const nextAttemptAt = one.outcome === "retry" ? new Date(start + 60_000) : null;
-  await database.db.sql`
-    insert into delivery_attempts
-      (id, subscription_id, sequence, event_id, event, round, attempt, started_at, duration_ms, outcome, status_code,
-       error_code, request_headers, request_body, response_headers, response_excerpt, response_truncated,
-       next_attempt_at, possibly_repeated)
-    values
-      (${one.id}, ${subscription}, ${sequence}, ${one.eventId}, ${one.event}, 1, 1, ${one.startedAt}, 12,
-       ${one.outcome}, 500, 'http_status', '{"X-SVC-Attempt":"1"}', '{"a":1}', '{"Server":["x","y"]}', 'oops', false,
-       ${nextAttemptAt}, ${one.outcome === "retry"})`;
+  await addAttempt(database.db, subscription, {
+    id: one.id,
+    sequence,
+    event_id: one.eventId,
+    event: one.event,
+    started_at: one.startedAt,
+    duration_ms: 12,
+    outcome: one.outcome,
+    status_code: 500,
+    error_code: "http_status",
+    request_headers: '{"X-SVC-Attempt":"1"}',
+    request_body: '{"a":1}',
+    response_headers: '{"Server":["x","y"]}',
+    response_excerpt: "oops",
+    next_attempt_at: nextAttemptAt,
+    possibly_repeated: one.outcome === "retry",
+  });
 }
 
 const list = (query = "") =>

@@ -4,6 +4,7 @@ import { ulid } from "ulid";
 
 import { FIRST_CURSOR, readDeliveryCursor } from "../../../src/webhooks/delivery-list-model.ts";
 import { untilSomebodyWaits } from "../../support/auth-races.ts";
+import { addAttempt } from "../../support/attempts.ts";
 import { passQueue } from "../../support/outbox.ts";
 import { disable, settle, startWebhooks } from "../../support/webhooks.ts";
 import { fixture } from "../../support/fixture.ts";
@@ -287,13 +288,19 @@ async function attempt(eventId: string, { outcome, status, error, said }: Tried)
   const [entry] = await sql<{ sequence: number; attempt: number }[]>`
     select sequence, attempt from queued_entries where event_id = ${eventId} and subscription_id = ${id}`;
   const isEnd = outcome === "delivered" || outcome === "failed";
-  await sql`
-    insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at, duration_ms,
-      outcome, status_code, error_code, request_headers, request_body, response_excerpt, response_truncated,
-      next_attempt_at, payload_mode, recorded_at)
-    values (${ulid(startedAt.getTime())}, ${id}, ${entry?.sequence ?? 0}, ${eventId}, 'review_received', 1, ${entry?.attempt ?? 1},
-      ${startedAt}, 7, ${outcome}, ${status ?? null}, ${error ?? null}, '{}', '{}', ${said ?? null}, false,
-      ${outcome === "retry" ? startedAt : null}, ${isEnd ? "full" : null}, ${isEnd ? startedAt : null})`;
+  await addAttempt(world.database.db, id, {
+    sequence: entry?.sequence ?? 0,
+    event_id: eventId,
+    attempt: entry?.attempt ?? 1,
+    started_at: startedAt,
+    duration_ms: 7,
+    outcome,
+    status_code: status ?? null,
+    error_code: error ?? null,
+    response_excerpt: said ?? null,
+    next_attempt_at: outcome === "retry" ? startedAt : null,
+    ...(isEnd && { payload_mode: "full", recorded_at: startedAt }),
+  });
   await passQueue(world.database.db, id);
   if (isEnd) await sql`delete from outbox where event_id = ${eventId} and subscription_id = ${id}`;
   if (outcome === "retry")
@@ -308,11 +315,12 @@ async function addOther(): Promise<string> {
   const made = await world.ask("POST", "", { body, as: "other" });
   const other = String(made.body["id"]);
   const startedAt = new Date(start);
-  await world.database.db.sql`
-    insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at, duration_ms,
-      outcome, request_headers, request_body, response_truncated, payload_mode, recorded_at)
-    values (${ulid(start)}, ${other}, 1, ${events[0] ?? ""}, 'review_received', 1, 1, ${startedAt}, 7, 'delivered', '{}', '{}', false,
-      'full', ${startedAt})`;
+  await addAttempt(world.database.db, other, {
+    event_id: events[0] ?? "",
+    started_at: startedAt,
+    payload_mode: "full",
+    recorded_at: startedAt,
+  });
   return other;
 }
 

@@ -6,7 +6,9 @@ import { systemClock } from "../../../src/lib/clock.ts";
 import { ALERT_KINDS } from "../../../src/outbox/alert.ts";
 import { openMail } from "../../../src/outbox/mail.ts";
 import { detectIncidents, startAlerts } from "../../support/alerts.ts";
-import { createTestSchedule, silentLog, startDispatcher } from "../../support/dispatch.ts";
+import { createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
+import { CA, EXPIRED } from "../../support/network/certificates.ts";
+import { startRawReceiver } from "../../support/network/raw-receiver.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
 import { startWebhooks } from "../../support/webhooks.ts";
 import { fixture } from "../../support/fixture.ts";
@@ -17,19 +19,10 @@ const stores = fixture(createTestSchedule);
 const world = fixture(() => startWebhooks({ schedule: stores.schedule }));
 
 describe("the incident", () => {
-  test("of a healthy subscription has no beginning", async () => {
-    const id = await start();
-    const { body } = await world.ask("GET", `/${id}/incident`);
-    expect(body).toMatchObject({ since: null, last_answer: null, causes: [], alerts: [] });
-  });
-
   test("shows its beginning, the last response, the number of attempts by cause, and its alerts", async () => {
     const id = await start();
     const [first, ...others] = await disable(id);
-    const { db } = world.database;
-    const { box } = world.api.deps;
-    const config = { serverRoot: "https://reviews.example" };
-    await detectIncidents({ db, clock: systemClock, log: silentLog, box, config }, false);
+    await look();
     const { body } = await world.ask("GET", `/${id}/incident`);
     const deliveries = await world.ask("GET", `/${id}/deliveries/${first ?? ""}`);
     const [attempt] = deliveries.body["attempts"] as { started_at: string }[];
@@ -47,31 +40,49 @@ describe("the incident", () => {
       "disabled",
     ]);
   });
+
+  // Contract 7.13.
+  test("of a failure of TLS has the reason, and so have the deliveries, the health, the alert and the mail", async () => {
+    const secure = await startRawReceiver("", { tls: EXPIRED });
+    const id = await start({ webhook_url: secure.url });
+    started.push(secure);
+    const counting = (failures: number) =>
+      world.database.db
+        .sql`update webhook_subscriptions set consecutive_failure_count = ${failures} where id = ${id}`;
+    const get = async (path: string) => (await world.ask("GET", `/${id}${path}`)).body;
+    const [eventId] = await world.emit(1);
+    await until("the failure", async () => (await get(""))["consecutive_failure_count"] === 1);
+    expect(secure.requests).toEqual([]);
+    const failure = { status_code: null, error_code: "tls", tls_reason: "expired" };
+    const attempts = Array.from({ length: 4 }, () => expect.objectContaining(failure));
+    expect((await get(`/deliveries/${eventId}`))["attempts"]).toEqual(attempts);
+    expect((await get("/deliveries"))["data"]).toEqual(attempts);
+    expect(await get("/health")).toMatchObject({ first_failure: failure });
+    expect(await get("/incident")).toMatchObject({
+      last_answer: failure,
+      causes: [{ ...failure, attempts: 4 }],
+    });
+    await counting(5);
+    await look();
+    const [alert] = await world.database.db
+      .sql`select cause from alerts where subscription_id = ${id}`;
+    expect(alert?.["cause"]).toMatchObject({ first_failure: failure, last_failure: failure });
+    expect(await lastMail()).toMatch(
+      /First failure: .*no response \(The certificate has expired\)/,
+    );
+  });
 });
 
 describe("the past incidents", () => {
-  test("of a healthy subscription are none", async () => {
-    const id = await start();
-    expect((await world.ask("GET", `/${id}/incidents`)).body).toEqual({ incidents: [] });
-  });
-
   test("have beginning, end, cause and attempts, and those around an enable are one", async () => {
     const id = await start();
     await disable(id);
-    const look = async () => {
-      const { db } = world.database;
-      const config = { serverRoot: "https://reviews.example" };
-      const deps = { db, clock: systemClock, log: silentLog, box: world.api.deps.box, config };
-      await detectIncidents(deps, false);
-    };
     await look();
     const { body: incident } = await world.ask("GET", `/${id}/incident`);
     const { body: disabled } = await world.ask("GET", `/${id}`);
     expect((await world.ask("GET", `/${id}/incidents`)).body).toEqual({ incidents: [] });
     // The mail says the same as the page.
-    const [mail] = await world.database.db.sql<{ id: string; sealed: string }[]>`
-      select id, sealed_message as sealed from mails where kind = 'webhook_alert' order by id desc limit 1`;
-    const { text } = openMail(world.api.deps.box, mail?.id ?? "", mail?.sealed ?? "");
+    const text = await lastMail();
     const since = String(incident["since"]).slice(0, 19).replace("T", " ");
     expect(text).toContain("Condition: Disabled\n");
     expect(text).toContain(`Failing since: ${since} UTC\n`);
@@ -218,7 +229,7 @@ test("the POST of an alert verifies with the secret that the API showed", async 
 
 let receiver: Receiver;
 
-const started: { stop(): Promise<void> }[] = [];
+const started: { stop(): unknown }[] = [];
 
 afterEach(async () => {
   for (const one of started.splice(0)) await one.stop();
@@ -229,11 +240,21 @@ async function start(fields: Readonly<Record<string, unknown>> = {}): Promise<st
   receiver = await Receiver.start();
   const { db } = world.database;
   const { box } = world.api.deps;
-  started.push(startDispatcher({ db, box, schedule: stores.schedule }), receiver);
+  const http = { ca: [CA] };
+  started.push(startDispatcher({ db, box, schedule: stores.schedule, http }), receiver);
   // The fake clock stands still, unlike that of the dispatcher, so it is set to the present time.
   world.clock.set(systemClock.now());
   const { id } = await world.subscribe({ webhook_url: receiver.url, ...fields });
   return id;
+}
+
+const look = () => detectIncidents({ db: world.database.db, box: world.api.deps.box });
+
+/** Returns the text of the latest mail about alerts. */
+async function lastMail(): Promise<string> {
+  const [mail] = await world.database.db.sql<{ id: string; sealed: string }[]>`
+    select id, sealed_message as sealed from mails where kind = 'webhook_alert' order by id desc limit 1`;
+  return openMail(world.api.deps.box, mail?.id ?? "", mail?.sealed ?? "").text;
 }
 
 const isActive = async (id: string) => (await world.ask("GET", `/${id}`)).body["is_active"];

@@ -15,6 +15,7 @@ import { Problem } from "../../../src/lib/problem.ts";
 import { AttemptFeed } from "../../../src/webhooks/actions/attempt-feed.ts";
 import { WatchedSubscriptions, type Watcher } from "../../../src/webhooks/actions/watch.ts";
 import { subscriptionById } from "../../../src/webhooks/queries/subscriptions.ts";
+import { addAttempt } from "../../support/attempts.ts";
 import { listen } from "../../support/network/raw-receiver.ts";
 import { until } from "../../support/network/receiver.ts";
 import { disable, startWebhooks } from "../../support/webhooks.ts";
@@ -174,10 +175,15 @@ test("a bearer check is repeated when its data changes, and twice an hour", asyn
   await process.stop();
 });
 
-test("a client that disconnects is not logged as a failure", async () => {
+test("a failure is logged while the client is connected, and not after it has disconnected", async () => {
   const warned: string[] = [];
   const log = { ...world.api.deps.log, warn: (event: string) => void warned.push(event) };
   const streams = new EventStreams({ log, clock: world.clock });
+  const failing = streams.open(userOf(1), async () => {
+    throw new Error("A statement failed.");
+  });
+  expect(await failing.text()).toBe("");
+  expect(warned).toEqual(["stream.failed"]);
   const left = Promise.withResolvers<void>();
   const told = Promise.withResolvers<void>();
   const { body } = streams.open(userOf(1), async (sink) => {
@@ -190,7 +196,7 @@ test("a client that disconnects is not logged as a failure", async () => {
   left.resolve();
   await told.promise;
   await Bun.sleep(0);
-  expect(warned).toEqual([]);
+  expect(warned).toEqual(["stream.failed"]);
 });
 
 test("ends when the token is revoked", async () => {
@@ -684,16 +690,8 @@ function messageOf(part: string): Message {
   };
 }
 
-async function attempt(id: string, at = world.clock.now()): Promise<string> {
-  const attemptId = ulid(at.getTime());
-  await world.database.db.sql`
-    insert into delivery_attempts
-      (id, subscription_id, sequence, event_id, event, round, attempt, started_at, duration_ms, outcome, status_code,
-       request_headers, request_body, response_truncated)
-    values (${attemptId}, ${id}, 1, ${ulid()}, 'review_received', 1, 1, ${at}, 5, 'delivered', 200, '{}',
-            '{"private":"body"}', false)`;
-  return attemptId;
-}
+const attempt = (id: string, at = world.clock.now()) =>
+  addAttempt(world.database.db, id, { started_at: at, request_body: '{"private":"body"}' });
 
 const LOOK_MS = 1_300;
 

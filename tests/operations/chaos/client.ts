@@ -1,6 +1,6 @@
 import { BASE_PATH } from "../../../src/http/access.ts";
 import { nowMs } from "./now.ts";
-import type { WrongAnswer } from "../../invariants/facts.ts";
+import type { WrongAnswer } from "../../verdicts/facts.ts";
 
 const GIVES_UP_MS = 8_000;
 const UNAVAILABLE = 503;

@@ -4,7 +4,7 @@ import { nowMs } from "./now.ts";
 import type { Supervised } from "./processes.ts";
 import type { ChaosPostgres } from "./postgres.ts";
 import type { ChaosRedis } from "./redis.ts";
-import type { Fault } from "../../invariants/facts.ts";
+import type { Fault } from "../../verdicts/facts.ts";
 
 export type Moods = "calm" | "full";
 

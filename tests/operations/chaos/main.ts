@@ -9,8 +9,8 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 
 import { type Played, playRound } from "./round.ts";
-import type { Facts, Finding } from "../../invariants/facts.ts";
-import { findViolations } from "../../invariants/violations.ts";
+import type { Facts, Finding } from "../../verdicts/facts.ts";
+import { findViolations } from "../../verdicts/violations.ts";
 import { lacks } from "../../support/needs.ts";
 
 const { values } = parseArgs({

@@ -2,7 +2,7 @@ import type { Prng } from "../../simulation/prng.ts";
 import type { CallOptions, Client } from "./client.ts";
 import { nowMs } from "./now.ts";
 import type { Partner } from "./tenants.ts";
-import type { Operation } from "../../invariants/facts.ts";
+import type { Operation } from "../../verdicts/facts.ts";
 
 interface OperatorDeps {
   readonly client: Client;

@@ -4,7 +4,7 @@ import { join } from "node:path";
 
 import { ROOT } from "../../../scripts/install/install.ts";
 import { nowMs } from "./now.ts";
-import type { Exit } from "../../invariants/facts.ts";
+import type { Exit } from "../../verdicts/facts.ts";
 
 const RESTART_MS = 500;
 const LAST_LINES = 12;

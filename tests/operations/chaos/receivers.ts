@@ -1,7 +1,7 @@
 import { createServer, type Server, type Socket } from "node:net";
 
 import { nowMs } from "./now.ts";
-import type { Post } from "../../invariants/facts.ts";
+import type { Post } from "../../verdicts/facts.ts";
 
 /** The behaviour of a receiver. */
 export type Mood =
@@ -76,8 +76,8 @@ function serve(socket: Socket, host: string, received: Received): void {
     text = text.slice(head + 4 + length);
     const post: Post = {
       atMs: nowMs(),
-      // The host as in the subscription's URL, a name or an address.
-      host: (headers.get("host") ?? host).replace(/:\d+$/, ""),
+      // As in the subscription's URL, with a name or an address.
+      host: headers.get("host") ?? "",
       eventId: headers.get("x-svc-delivery") ?? "",
       event: headers.get("x-svc-event") ?? "",
       attempt: Number(headers.get("x-svc-attempt")),

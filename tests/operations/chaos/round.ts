@@ -13,11 +13,11 @@ import { nowMs } from "./now.ts";
 import { Operator } from "./operations.ts";
 import { type ChaosPostgres, type PostgresOptions, startPostgres } from "./postgres.ts";
 import { type Supervised, supervise } from "./processes.ts";
-import { countLeft, readTables } from "./read-facts.ts";
 import { type ChaosRedis, startRedis } from "./redis.ts";
 import { type Mood, type Receivers, startReceivers } from "./receivers.ts";
 import { addTenants } from "./tenants.ts";
-import type { Exit, Fault, Facts, Operation } from "../../invariants/facts.ts";
+import type { Exit, Fault, Facts, Operation } from "../../verdicts/facts.ts";
+import { countLeft, readTables } from "../../verdicts/read-tables.ts";
 import { type Written, write } from "./writers.ts";
 
 export interface RoundOptions {

@@ -5,7 +5,7 @@ import { ulid } from "ulid";
 import type { Prng } from "../../simulation/prng.ts";
 import type { Client } from "./client.ts";
 import { PROVIDER, type Tenants } from "./tenants.ts";
-import { type Accepted, reviewKey } from "../../invariants/facts.ts";
+import { type Accepted, reviewKey } from "../../verdicts/facts.ts";
 
 export interface Written {
   /** The events that were certainly accepted. */

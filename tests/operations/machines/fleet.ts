@@ -24,7 +24,11 @@ const PORT = 3000;
 /** Enough for both dispatchers to hold shards of some. */
 const PARTNERS = 6;
 
+/** An event is tried for longer than a cut lasts, and at least every ten seconds. */
+export const RETRY_DELAYS_MS = [5_000, 10_000, 10_000];
+
 export interface Fleet {
+  readonly masterKey: Uint8Array;
   readonly endpoints: readonly Endpoint[];
   /** The address of the proxy. */
   readonly root: string;
@@ -54,8 +58,7 @@ export async function startFleet(
     SERVER_ROOT: root,
     TRUSTED_PROXIES: `${addressOf(PROXY)}/32`,
     WEBHOOK_ALLOWED_NETWORKS: subnet,
-    // An event is tried for longer than a cut lasts, and at least every ten seconds.
-    RETRY_DELAYS_MS: "5000,10000,10000",
+    RETRY_DELAYS_MS: RETRY_DELAYS_MS.join(","),
     RATE_LIMITS: "on",
   };
   const apis = new Map<Machine, Promise<ApiProcess>>();
@@ -86,6 +89,7 @@ export async function startFleet(
   if (api === undefined) throw new Error("There is no API.");
   await until("the proxy", async () => (await ask(`${root}/healthz`))?.status === 200);
   return {
+    masterKey,
     endpoints,
     root,
     api,

@@ -129,7 +129,7 @@ function writePatroni(
       },
       etcd3: { hosts: WITNESSES.map((one) => `${addressOf(one)}:2379`) },
       bootstrap: {
-        dcs: recommendedSettings(),
+        dcs: clusterSettings(),
         initdb: [
           { encoding: "UTF8" },
           { locale: "C" },
@@ -161,11 +161,17 @@ function writePatroni(
   }
 }
 
-/** Reads the settings of Patroni for the whole cluster from docs/operations/recovery.md. */
-function recommendedSettings(): unknown {
+/**
+ * Reads the settings of Patroni for the whole cluster from docs/operations/recovery.md, and adds the times of commits, which
+ * the rules of tests/verdicts need.
+ */
+function clusterSettings(): unknown {
   const page = readFileSync(join(ROOT, "docs/operations/recovery.md"), "utf8");
   const [, block = ""] = /^```yaml .*machines.*\n([^`]+)/m.exec(page) ?? [];
-  return Bun.YAML.parse(block);
+  const settings = fieldsOf(Bun.YAML.parse(block));
+  const postgresql = fieldsOf(settings["postgresql"]);
+  const parameters = { ...fieldsOf(postgresql["parameters"]), track_commit_timestamp: "on" };
+  return { ...settings, postgresql: { ...postgresql, parameters } };
 }
 
 function writeRedis(folder: string): void {

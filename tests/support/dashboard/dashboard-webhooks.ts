@@ -1,31 +1,20 @@
-import { afterEach } from "bun:test";
-import type { Page } from "playwright-core";
-
 import type { HttpClientOptions } from "../../../dispatcher/http/pool.ts";
-import { builtDashboard } from "../../../src/dashboard/assets.ts";
-import { addProvider, connectStore, created, report } from "../factory.ts";
 import { startApi, type TestApi } from "../api.ts";
-import { openBrowser } from "./chromium.ts";
-import { isPresent } from "../needs.ts";
-import { browserFixture } from "./browser.ts";
-import { openSignedIn, type Look } from "./dashboard.ts";
 import { createTestSchedule, startDispatcher } from "../dispatch.ts";
-import { createDatabase, type TestDatabase } from "../postgres.ts";
-import { addTenants, type Tenants } from "../tenants.ts";
+import { addProvider, connectStore, created, report } from "../factory.ts";
+import { createDatabase } from "../postgres.ts";
+import { addTenants } from "../tenants.ts";
+import { browserFixture } from "./browser.ts";
+import { openBrowser } from "./chromium.ts";
+import { serveDashboard } from "./dashboard.ts";
+import { closingPages, type Dashboard, visitsOf } from "./use-dashboard.ts";
 
-/** The API and a dispatcher on the real clock, and a browser that shows the dashboard. */
-export interface WebhookDashboard {
-  readonly api: TestApi;
-  readonly database: TestDatabase;
-  readonly tenants: Tenants;
+/** A dashboard with a dispatcher on the real clock, and a provider that reports reviews of the first partner. */
+export interface WebhookDashboard extends Dashboard {
   /** The token of the first partner's owner. */
   readonly token: string;
-  /** Opens a path of the dashboard, signed in as the owner or as the user of `email`. */
-  open(
-    path: string,
-    look?: Look & { readonly email?: string },
-  ): Promise<{ page: Page; faults: readonly string[] }>;
-  closePages(): Promise<void>;
+  /** Starts the dispatcher. Answers a function that stops it. */
+  startDispatcher(): () => Promise<void>;
   /** Stops the API while the dispatcher continues. Answers a function that starts a new API at the same address. */
   stopApi(): Promise<() => Promise<void>>;
   /** Sends a request below `/partner/webhooks` as the owner. */
@@ -36,34 +25,41 @@ export interface WebhookDashboard {
   clear(): Promise<void>;
   /** Reports `count` new reviews of the first partner. */
   emit(count: number): Promise<void>;
-  stop(): Promise<void>;
 }
 
 interface Options {
   readonly retryDelaysMs?: readonly number[];
   readonly http?: Partial<HttpClientOptions>;
+  /** Whether the dispatcher runs from the beginning, which is the default. */
+  readonly isDispatching?: boolean;
 }
 
 /** Starts a dashboard for the tests of a file, and closes its pages after each test. */
-export function useWebhookDashboard(options?: Options): WebhookDashboard {
-  const world = browserFixture(() => startWebhookDashboard(options));
-  afterEach(async () => {
-    if (isPresent("chromium")) await world.closePages();
-  });
-  return world;
+export function useWebhookDashboard(options: Options = {}): WebhookDashboard {
+  return closingPages(browserFixture(() => startWebhookDashboard(options)));
 }
 
-async function startWebhookDashboard(options: Options = {}): Promise<WebhookDashboard> {
+async function startWebhookDashboard(options: Options): Promise<WebhookDashboard> {
+  const { isDispatching = true, ...dispatching } = options;
   const database = await createDatabase();
   const { db } = database;
   const tenants = await addTenants(db);
   const stores = await createTestSchedule();
-  // The server closes a connection that waits longer than 30 seconds, and on a busy machine a build takes longer.
-  await builtDashboard();
-  let api = await startApi({ db, schedule: stores.schedule });
+  const { schedule } = stores;
+  const served = await serveDashboard({ db, schedule });
+  const { root } = served;
+  let { api } = served;
   const { box, config } = api.deps;
-  const dispatcher = startDispatcher({ db, box, schedule: stores.schedule, ...options });
-  const root = api.listen();
+  let dispatcher: ReturnType<typeof startDispatcher> | undefined;
+  const stopDispatcher = async () => {
+    await dispatcher?.stop();
+    dispatcher = undefined;
+  };
+  const start = () => {
+    dispatcher = startDispatcher({ db, box, schedule, ...dispatching });
+    return stopDispatcher;
+  };
+  if (isDispatching) start();
   const browser = await openBrowser();
   const [partner] = tenants.partners;
   const token = await api.login(partner.owner.email);
@@ -71,7 +67,6 @@ async function startWebhookDashboard(options: Options = {}): Promise<WebhookDash
   const siteId = await connectStore(db, partner.accounts[0], { provider });
   const ask: WebhookDashboard["ask"] = (method, path, body) =>
     api.call(method, `/partner/webhooks${path}`, { token, body });
-  const pages: Page[] = [];
   let reviews = 0;
   const clear = async () => {
     const { body } = await ask("GET", "");
@@ -81,26 +76,22 @@ async function startWebhookDashboard(options: Options = {}): Promise<WebhookDash
     get api() {
       return api;
     },
-    async stopApi() {
-      await api.stop();
-      return async () => {
-        api = await startApi({ db, box, config, schedule: stores.schedule });
-        api.listen(Number(new URL(root).port));
-      };
-    },
+    root,
+    browser,
     database,
     tenants,
     token,
+    ...visitsOf(browser, root, partner.owner.email),
+    startDispatcher: start,
+    async stopApi() {
+      await api.stop();
+      return async () => {
+        api = await startApi({ db, box, config, schedule });
+        api.listen(Number(new URL(root).port));
+      };
+    },
     ask,
     clear,
-    async open(path, { email = partner.owner.email, ...look } = {}) {
-      const opened = await openSignedIn(browser, { root, path, email, ...look });
-      pages.push(opened.page);
-      return opened;
-    },
-    async closePages() {
-      for (const page of pages.splice(0)) await page.close();
-    },
     async subscribe(fields) {
       await clear();
       const body = { label: "Test", delivery_kind: "immediate", ...fields };
@@ -115,7 +106,7 @@ async function startWebhookDashboard(options: Options = {}): Promise<WebhookDash
     async stop() {
       await browser.close();
       await api.stop();
-      await dispatcher.stop();
+      await stopDispatcher();
       stores.close();
       await database.drop();
     },

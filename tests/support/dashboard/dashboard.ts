@@ -69,7 +69,7 @@ interface Visit extends Look {
   readonly path?: string;
 }
 
-interface Opened {
+export interface Opened {
   readonly page: Page;
   /** Uncaught exceptions and console errors of the page, except failed requests with a 4xx status. */
   readonly faults: readonly string[];
@@ -196,15 +196,17 @@ export async function checkLooks(page: Page, state: string): Promise<void> {
     const errors = [...(await allErrors(page)), ...(isNarrow ? [] : ["runs wide"])];
     const name = `${state} ${width} ${colorScheme}`;
     if (folder !== undefined)
-      await page.screenshot({ path: `${folder}/${name.replaceAll(" ", "-")}.png`, fullPage: true });
+      await page.screenshot({ path: `${folder}/${fileNameOf(name)}.png`, fullPage: true });
     if (errors.length > 0) throw new Error(`${name}: ${errors.join("; ")}`);
   }
   await page.setViewportSize({ width: 1280, height: HEIGHT });
   await page.emulateMedia({ colorScheme: "light" });
 }
 
+const fileNameOf = (state: string) => state.replaceAll(/[^a-z0-9]+/gi, "-").toLowerCase();
+
 /** Waits until animations end, and tells whether the page fits into its window; charts take a moment to follow it. */
-export async function fits(page: Page): Promise<boolean> {
+export async function fits(page: Page | Frame): Promise<boolean> {
   await page.evaluate(SETTLED);
   try {
     await until("the page fits", async () => Boolean(await page.evaluate(FITS)), 3_000);

@@ -5,7 +5,7 @@ import { SMTPServer } from "smtp-server";
 /**
  * The behaviour of a recipient's server: it accepts, replies with a code at RCPT TO or after DATA, or never replies.
  */
-export type Treatment =
+type Treatment =
   | { readonly at: "rcpt" | "data"; readonly code: number; readonly text?: string }
   | "accept"
   | "hang";

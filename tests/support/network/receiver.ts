@@ -7,6 +7,8 @@ export interface Received {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
   readonly at: number;
+  /** The answer, from the moment at which it is written. */
+  answered?: { readonly status: number; readonly at: number };
 }
 
 type Answer = (request: Received, count: number) => number | "hang" | Promise<number>;
@@ -41,7 +43,9 @@ export class Receiver {
         };
         const count = receiver.received.push(one) - 1;
         void Promise.resolve(receiver.answer(one, count)).then((status) => {
-          if (status !== "hang") response.writeHead(status).end();
+          if (status === "hang") return;
+          one.answered = { status, at: performance.now() };
+          response.writeHead(status).end();
         });
       });
     });

@@ -63,16 +63,12 @@ describe("access rules by kind of token", () => {
     },
   );
 
-  test.each(TABLE)(
-    "$name rejects a $role with a token for the password reset",
-    ({ access, role }) => {
-      const forReset = principal(role, {
-        tokenKind: "password_reset",
-        scopes: new Set(["password:reset"]),
-      });
-      expect(access.refuse(forReset)).toBe("forbidden");
-    },
-  );
+  test.each(TABLE)("$name rejects a $role with a token for one purpose", ({ access, role }) => {
+    for (const [tokenKind, scope] of ONE_PURPOSE) {
+      const token = principal(role, { tokenKind, scopes: new Set(["*", scope]) });
+      expect([tokenKind, access.refuse(token)]).toEqual([tokenKind, "forbidden"]);
+    }
+  });
 
   test("an impersonator may use the account's routes and never the partner's", () => {
     const acting = { tokenKind: "impersonation", impersonatorId: 2 } as const;
@@ -198,6 +194,14 @@ const COMPANY: Record<Role, Principal["companyType"]> = {
   location_user: "account",
   service: "platform",
 };
+
+/** Kinds of tokens that no rule accepts unless it demands exactly this kind, with their scopes. */
+const ONE_PURPOSE: readonly (readonly [TokenKind, string])[] = [
+  ["password_reset", "password:reset"],
+  ["challenge", "second-factor"],
+  ["refresh", "*"],
+  ["service", "actions:write"],
+];
 
 const ROLES = Object.keys(COMPANY) as Role[];
 

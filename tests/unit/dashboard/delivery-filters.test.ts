@@ -2,13 +2,7 @@ import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 
 import { asCurl } from "../../../src/dashboard/app/pages/webhooks/deliveries/attempt-words.ts";
-import {
-  evictDistant,
-  PAGES_KEPT,
-  pagesOf,
-  slotsOf,
-  type KeptPage,
-} from "../../../src/dashboard/app/ui/pages.ts";
+import { listOptions, slotsOf } from "../../../src/dashboard/app/ui/pages.ts";
 import {
   deliveryFilterOf,
   deliveryQuery,
@@ -131,45 +125,33 @@ describe("an export", () => {
   });
 });
 
-describe("the pages that a list keeps", () => {
-  const page = (n: number): KeptPage<string> => {
-    const rows = Array.from({ length: 100 }, (_, i) => `${n}.${i}`);
-    return { rows, count: 100, next: null };
-  };
-  const many = Array.from({ length: 40 }, (_, n) => page(n));
-
-  test("are all pages of a short list", () => {
-    const few = many.slice(0, PAGES_KEPT);
-    expect(evictDistant(few, [0])).toBe(few);
-  });
-
-  test.each([0, 20, 39])("are those around the view, page %i", (near) => {
-    const kept = evictDistant(many, [near]);
-    const held = kept.flatMap(({ rows }, index) => (rows === undefined ? [] : [index]));
-    expect(held).toHaveLength(PAGES_KEPT);
-    expect(held).toContain(near);
-    expect((held.at(-1) ?? 0) - (held[0] ?? 0)).toBe(PAGES_KEPT - 1);
-    const slots = slotsOf(kept);
-    expect(slots).toHaveLength(4_000);
-    expect(slots.filter((row) => row !== undefined)).toHaveLength(PAGES_KEPT * 100);
-    expect(slots[near * 100]).toBe(`${near}.0`);
-  });
-
-  test("are looked up by the rows in view", () => {
-    expect(pagesOf(many, 0, 99)).toEqual([0]);
-    expect(pagesOf(many, 99, 100)).toEqual([0, 1]);
-    expect(pagesOf(many, 3_990, 5_000)).toEqual([39]);
-    expect(pagesOf([], 0, 0)).toEqual([]);
+describe("a list that is read page by page", () => {
+  test("leads from each page to the page before and after, and knows the rows before it", () => {
+    const { initialPageParam: first, ...options } = listOptions(["list"], async () => ({
+      data: [""],
+      next_cursor: null,
+    }));
+    const newest = { rows: ["a", "b"], next: "older" };
+    const oldest = { rows: ["c"], next: null };
+    const second = options.getNextPageParam(newest, [newest], first, [first]);
+    if (second === undefined || second === null) throw new Error("There is a second page.");
+    expect([second.cursor, second.from]).toEqual(["older", 2]);
+    expect(options.getNextPageParam(oldest, [oldest], second, [second])).toBeUndefined();
+    expect(options.getPreviousPageParam?.(oldest, [oldest], second, [second])).toBe(first);
+    expect(options.getPreviousPageParam?.(newest, [newest], first, [first])).toBeUndefined();
+    expect(slotsOf({ pages: [oldest], pageParams: [second] })).toEqual([undefined, undefined, "c"]);
   });
 });
 
 describe("the filter of the address", () => {
-  test("drops values that the API would reject", () => {
+  test("drops values that the API would reject, and unknown parameters", () => {
     const params = new URLSearchParams(
       "tab=deliveries&review_id=0&event_id=short&state=lost&outcome=bad&status=600&within=2h&since=x&q= words &external_review_id=g-1",
     );
     expect(deliveryFilterOf(params)).toEqual({ q: "words", external_review_id: "g-1" });
     const good = {
+      event: "note_added",
+      since: "2026-06-01T00:00:00Z",
       review_id: "2147483647",
       status: "5xx",
       outcome: "not_delivered",

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
 import { actionsOf, AUDIT_ACTIONS } from "../../../src/audit/model.ts";
 import { entryWords, phraseOf } from "../../../src/audit/words.ts";
@@ -80,11 +80,28 @@ describe("the filters of the audit log", () => {
     const values = { action: "drop table", actor: "x", company: "0", since: "soon", until: "" };
     expect(queryFor(values)).toEqual({});
   });
+});
 
-  test("show the selected minute in the field", () => {
-    const chosen = "2026-03-09T07:05";
-    expect(localTimeOf(instantOf(chosen))).toBe(chosen);
+describe("a field for date and time", () => {
+  const zone = process.env["TZ"] ?? "Etc/UTC";
+  beforeAll(() => {
+    process.env["TZ"] = "America/New_York";
+  });
+  afterAll(() => {
+    process.env["TZ"] = zone;
+  });
+
+  test.each([
+    ["2026-06-01T14:30", "2026-06-01T18:30:00.000Z"],
+    ["2026-01-05T14:30", "2026-01-05T19:30:00.000Z"],
+  ])("in the user's time zone contains %p for the instant %p", (local, instant) => {
+    expect(instantOf(local)).toBe(instant);
+    expect(localTimeOf(instant)).toBe(local);
+  });
+
+  test("is empty without a valid time, and an empty field has no instant", () => {
     expect([localTimeOf(undefined), localTimeOf("soon")]).toEqual(["", ""]);
+    expect(instantOf("")).toBeUndefined();
   });
 });
 

@@ -3,7 +3,6 @@ import { describe, expect, test } from "bun:test";
 import { diagnosisOf } from "../../../src/dashboard/app/pages/webhooks/deliveries/attempt-words.ts";
 import {
   isMatch,
-  deliveryFilterOf,
   type AttemptRow,
 } from "../../../src/dashboard/app/pages/webhooks/data/filters.ts";
 import {
@@ -32,7 +31,7 @@ import {
   isRetryShown,
 } from "../../../src/dashboard/app/pages/webhooks/data/subscription-words.ts";
 import type { ChartSeries } from "../../../src/dashboard/app/ui/chart/chart-series.ts";
-import { instantOf, inWords, localTimeOf } from "../../../src/dashboard/app/ui/format.ts";
+import { inWords } from "../../../src/dashboard/app/ui/format.ts";
 
 describe("the hint about a URL", () => {
   test.each([
@@ -94,16 +93,6 @@ describe("a draft", () => {
 });
 
 describe("the filter of the address", () => {
-  test("drops values that the API would reject, and unknown parameters", () => {
-    const params = new URLSearchParams(
-      `tab=deliveries&event=note_added&outcome=lost&event_id=short&since=2026-06-01T00:00:00Z&until=x`,
-    );
-    expect(deliveryFilterOf(params)).toEqual({
-      event: "note_added",
-      since: "2026-06-01T00:00:00Z",
-    });
-  });
-
   test.each([
     [{}, true],
     [{ event: "review_received" }, true],
@@ -117,13 +106,6 @@ describe("the filter of the address", () => {
   ])("%p matches a new attempt: %p", (filter, isTaken) =>
     expect(isMatch(row, filter)).toBe(isTaken),
   );
-
-  test("turns the time of a local clock into an instant and back", () => {
-    const instant = instantOf("2026-06-01T14:30") ?? "";
-    expect(localTimeOf(instant)).toBe("2026-06-01T14:30");
-    expect(instantOf("")).toBeUndefined();
-    expect(localTimeOf(undefined)).toBe("");
-  });
 });
 
 describe("an attempt in words", () => {

@@ -1,7 +1,6 @@
 import { expect, test } from "bun:test";
 
 import type { Deliver } from "../../../dispatcher/delivery/deliver.ts";
-import type { Limits } from "../../../dispatcher/delivery/limits.ts";
 import { Dispatcher } from "../../../dispatcher/dispatcher.ts";
 import type { DispatchStore } from "../../../dispatcher/store/store.ts";
 import { SHARDS } from "../../../src/outbox/schedule.ts";
@@ -34,22 +33,6 @@ test("a backlog with slow receivers fills the slots, and drains once the receive
   expect(seen.posts).toBe(SUBSCRIPTIONS * ENTRIES);
 });
 
-test("large entries fill their share of the memory, wait for no slow receivers, and are all delivered", () => {
-  const { pass, seen, dispatcher } = start({ ...LIMITS, bytes: 6 * LARGE }, LARGE);
-  pass(20_000);
-  // A third of the bytes may wait for slow receivers.
-  expect(pass(9_000)).toBeLessThanOrEqual(3 * (2 + 2));
-  seen.answerMs = FAST_MS;
-  pass(300_000);
-  expect(seen.posts).toBe(SUBSCRIPTIONS * ENTRIES);
-  expect(seen.bytes).toBeGreaterThan(4 * LARGE);
-  // Each query for more was made below the limit, and brought one entry for each of its subscriptions.
-  expect(seen.bytes).toBeLessThanOrEqual((6 + LIMITS.actors) * LARGE);
-  expect(dispatcher.workload.bytes).toBe(0);
-});
-
-const LARGE = 100_000;
-
 const SUBSCRIPTIONS = 600;
 
 const ENTRIES = 10;
@@ -74,7 +57,7 @@ const FAST_MS = 20;
 const HISTORY = { id: 1, reviewId: 1, inBatch: true, recordedAtMs: EPOCH_MS };
 
 /** Makes a backlog of many subscriptions, each with a separate host. */
-function backlog(world: World, bytes: number): Tables {
+function backlog(world: World): Tables {
   const tables = new Tables();
   for (let n = 0; n < SUBSCRIPTIONS; n++) {
     const id = `S${n}`;
@@ -94,7 +77,7 @@ function backlog(world: World, bytes: number): Tables {
         sequence,
         eventId: `E${n}-${sequence}`,
         isTest: false,
-        history: { ...HISTORY, eventId: `E${n}-${sequence}`, partnerId: n, bytes },
+        history: { ...HISTORY, eventId: `E${n}-${sequence}`, partnerId: n, bytes: 0 },
         reviewId: 1,
         round: 1,
         attempt: 1,
@@ -107,16 +90,16 @@ function backlog(world: World, bytes: number): Tables {
   return tables;
 }
 
-function start(limits: Limits = LIMITS, bytes = 0) {
+function start() {
   const random = new Prng(1);
-  const settings = { ...drawSettings(random), faults: NO_FAULTS, limits };
+  const settings = { ...drawSettings(random), faults: NO_FAULTS, limits: LIMITS };
   const world = new World({ settings, random, traced: false });
-  const tables = backlog(world, bytes);
+  const tables = backlog(world);
   const postgres = new Server("postgres", { typicalMs: 1.5, worstMs: 5, inOrder: false });
   const network = new Network(world);
   const deps = { world, tables, postgres, network, monitor: new Monitor(world, tables) };
   const process = new Process(world, "D1", 0);
-  const seen = { posts: 0, answerMs: SLOW_MS, actors: 0, entries: 0, bytes: 0 };
+  const seen = { posts: 0, answerMs: SLOW_MS, actors: 0, entries: 0 };
   const deliver: Deliver = async () => {
     seen.posts += 1;
     const durationMs = seen.answerMs;
@@ -129,7 +112,6 @@ function start(limits: Limits = LIMITS, bytes = 0) {
     ...real,
     async load(requests) {
       seen.entries = Math.max(seen.entries, ...requests.map(({ limit }) => limit));
-      seen.bytes = Math.max(seen.bytes, dispatcher.workload.bytes);
       seen.actors = Math.max(seen.actors, dispatcher.workload.actors);
       await process.clock.sleep(requests.length * LOAD_MS);
       return real.load(requests);
@@ -144,7 +126,7 @@ function start(limits: Limits = LIMITS, bytes = 0) {
     deliver,
     retryDelaysMs: settings.retryDelaysMs,
     newUlid: (atMs) => process.newUlid(atMs),
-    limits,
+    limits: LIMITS,
   });
   void dispatcher.run(new AbortController().signal);
   const pass = (ms: number) => {

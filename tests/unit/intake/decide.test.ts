@@ -48,6 +48,12 @@ describe("a report of a review", () => {
       expect(outcome.reviews).toHaveLength(writes);
     });
 
+  test("created after its removal restores the review", () => {
+    const outcome = decide([created], known({}, gone));
+    expect(outcome.actions[0]).toMatchObject({ metadata: { restored: true } });
+    expect(outcome.reviews[0]?.removedAt).toBeNull();
+  });
+
   test("keeps the profanity that it had and announces only new words", () => {
     const before = { ...stored, content: "BAD", profanity: ["BAD"] };
     const outcome = decide([updated({ content: "BAD and WORSE" })], known({}, before));

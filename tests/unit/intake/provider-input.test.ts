@@ -107,6 +107,11 @@ describe("a field error", () => {
         "review.rate": "must be a whole number from 1 to 5",
       },
     ],
+    [{ ...common, type: "response.posted", external_review_id: "r", error_code: null }, {}],
+    [
+      { ...common, type: "response.posted", external_review_id: "r", error_code: "E-001" },
+      { error_code: "must be null or absent: the response was posted" },
+    ],
     // `connected` is a field of connection.changed only.
     [{ ...created, connected: false }, { connected: "is not a known field" }],
   ])("of %j is reported as %j", (given, named) => {
@@ -155,6 +160,68 @@ describe("a field error", () => {
     });
     const nothing = { id: undefined, siteId: undefined, externalReviewId: undefined };
     expect<unknown>(references).toEqual([{ index: 0, type: "review.created", ...nothing }]);
+  });
+});
+
+describe("the limits of a field", () => {
+  const faultyFields = (event: object) =>
+    Object.keys(read(event).fieldErrors)
+      .map((field) => field.replace("events.0.", ""))
+      .toSorted();
+  const TEXTS = ["id", "review.content", "review.external_review_id", "review.reviewer"];
+
+  test.each([
+    "2026-06-01T12:00:00",
+    "2026-02-30T12:00:00Z",
+    "yesterday",
+    "0000-01-01T00:00:00Z",
+    5,
+  ])("an instant is not %p", (at) => {
+    expect(faultyFields({ ...created, occurred_at: at })).toEqual(["occurred_at"]);
+    const reviewed = { ...created, review: { ...review, reviewed_at: at } };
+    expect(faultyFields(reviewed)).toEqual(["review.reviewed_at"]);
+  });
+
+  test("texts have a maximum length", () => {
+    const event = (more: number) => ({
+      ...created,
+      id: "x".repeat(200 + more),
+      review: {
+        ...review,
+        external_review_id: "x".repeat(255 + more),
+        reviewer: "x".repeat(200 + more),
+        content: "x".repeat(20_000 + more),
+        reviewer_email: `${"x".repeat(248 + more)}@x.com`,
+      },
+    });
+    expect(faultyFields(event(0))).toEqual([]);
+    expect(faultyFields(event(1))).toEqual([...TEXTS, "review.reviewer_email"]);
+  });
+
+  test.each(["\u0000", "a\ud800", ""])("texts are never %j", (text) => {
+    const texts = { reviewer: text, content: text, external_review_id: text };
+    expect(faultyFields({ ...created, id: text, review: { ...review, ...texts } })).toEqual(TEXTS);
+  });
+
+  test("reviewer, email and content may be null", () => {
+    const nothing = { reviewer: null, reviewer_email: null, content: null };
+    expect(faultyFields({ ...created, review: { ...review, ...nothing } })).toEqual([]);
+  });
+
+  test.each(["a@b, c@d", "Ada <a@b>", "a@b\r\nBcc: c@d", "@", ""])(
+    "reviewer_email is not %j",
+    (reviewer_email) => {
+      const event = { ...created, review: { ...review, reviewer_email } };
+      expect(faultyFields(event)).toEqual(["review.reviewer_email"]);
+    },
+  );
+
+  test.each([0, 4.5, "4", null])("rate is not %p", (rate) => {
+    expect(faultyFields({ ...created, review: { ...review, rate } })).toEqual(["review.rate"]);
+  });
+
+  test.each(["", "x".repeat(65), 7])("error_code is not %p", (error_code) => {
+    expect(faultyFields({ ...changed, connected: false, error_code })).toEqual(["error_code"]);
   });
 });
 

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { ConfigError, readConfig } from "../../../src/lib/config.ts";
+import { ConfigError, readConfig, removedSettings } from "../../../src/lib/config.ts";
 
 test("has the production defaults of the specification", () => {
   const config = readConfig(minimal);
@@ -66,6 +66,39 @@ test("reads the name and the address that mails come from", () => {
   expect(from("a@b.example")).toEqual({ name: "", address: "a@b.example" });
 });
 
+test.each([
+  [600, 300],
+  [1, 1],
+])("%d requests per minute allow bursts of %d, and of all sign-ins at once", (perMinute, burst) => {
+  const rates = ["TOKEN", "IP", "SIGN_IN"].map((kind) => [
+    `RATE_LIMIT_${kind}_PER_MINUTE`,
+    `${perMinute}`,
+  ]);
+  expect(readConfig({ ...minimal, ...Object.fromEntries(rates) }).rateLimit).toEqual({
+    user: { perMinute, burst },
+    ip: { perMinute, burst },
+    signIn: { perMinute, burst: perMinute },
+  });
+});
+
+test("names removed settings that are still set, and does not read them", () => {
+  const removed = {
+    LOCK_SCHEDULE_S: "1",
+    OTP_TTL_S: "1",
+    OTP_COOLDOWN_S: "0",
+    RATE_LIMIT_TOKEN_BURST: "1",
+    RATE_LIMIT_IP_BURST: "1",
+    RATE_LIMIT_SIGN_IN_BURST_FILE: "/nowhere",
+    SECURITY_POLICY_URL: "https://a.example",
+    SLOW_STATEMENT_MS: "x",
+  };
+  expect(removedSettings({ ...minimal, ...removed }).toSorted()).toEqual(
+    Object.keys(removed).toSorted(),
+  );
+  expect(removedSettings({ ...minimal, OTP_TTL_S: " " })).toEqual([]);
+  expect(readConfig({ ...minimal, ...removed })).toEqual(readConfig(minimal));
+});
+
 test("takes an empty setting for an absent one", () => {
   expect(readConfig({ ...minimal, PORT: "", SMTP_URL: " " })).toMatchObject({
     port: 3000,
@@ -77,11 +110,9 @@ describe("a setting on either side of its bounds", () => {
   const table: [name: string, good: string[], bad: string[]][] = [
     ["PORT", ["1", "65535"], ["0", "65536", "80.5", "-1", "1e3"]],
     ["RETRY_DELAYS_MS", ["1,1,1", " 200, 400 ,800 "], ["0,1,1", "1,1", "1,1,1,1", "1,,1", "a,b,c"]],
-    ["LOCK_SCHEDULE_S", ["1", "60,120"], ["0", "x"]],
     ["BATCH_HOUR_MS", ["1", "3600000"], ["0", "3600001"]],
     ["REFRESH_LEEWAY_S", ["0", "300"], ["-1", "301"]],
     ["REFRESH_MAX_DAYS", ["", "1", "3650"], ["0", "3651"]],
-    ["OTP_TTL_S", ["1", "600"], ["0", "601"]],
     ["SESSION_MAX_HOURS", ["", "1", "720"], ["0", "721"]],
     ["SESSION_IDLE_MINUTES", ["", "5", "1440"], ["4", "1441"]],
     ["RATE_LIMITS", ["on", "off"], ["yes"]],

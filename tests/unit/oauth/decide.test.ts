@@ -1,6 +1,11 @@
 import { describe, expect, test } from "bun:test";
 
-import { admitsUser, decideRedemption, decideScope } from "../../../src/oauth/decide.ts";
+import {
+  admitsUser,
+  decideRedemption,
+  decideScope,
+  needsConsent,
+} from "../../../src/oauth/decide.ts";
 import type { AuthorizationCode } from "../../../src/oauth/model.ts";
 
 describe("a redemption of an authorization code", () => {
@@ -43,6 +48,18 @@ test.each([
   [7, null, false],
 ])("a client of company %p admits a user of tenant %p: %p", (companyId, partnerId, isAdmitted) => {
   expect(admitsUser({ companyId }, { partnerId })).toBe(isAdmitted);
+});
+
+test.each([
+  ["confidential", "first-party", "http://127.0.0.1/cb", false],
+  ["confidential", "first-party", "https://app.example/cb", false],
+  ["public", "first-party", "https://app.example/cb", false],
+  ["public", "first-party", "http://127.0.0.1/cb", true],
+  ["public", "first-party", "com.example.app:/cb", true],
+  ["confidential", "third-party", "https://app.example/cb", true],
+])("a %s %s client at %s needs consent: %p", (secrecy, party, uri, needed) => {
+  const client = { confidential: secrecy === "confidential", firstParty: party === "first-party" };
+  expect(needsConsent(client, uri)).toBe(needed);
 });
 
 const now = new Date("2026-06-01T12:00:00Z");

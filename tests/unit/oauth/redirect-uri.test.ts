@@ -37,9 +37,73 @@ test.each([
   ["http://127.0.0.1:4000/cb", "http://127.0.0.1:4001/cb", false],
   ["http://127.0.0.1:4000/cb", "http://127.0.0.1/cb", false],
   ["http://localhost/cb", "http://localhost:4000/cb", false],
+  ["http://localhost/cb", "http://localhost/cb", true],
   ["https://app.example/cb", "https://app.example:4000/cb", false],
+  ["http://127.0.0.1/cb", "http://127.0.0.1:51234/cb2", false],
+  ["http://127.0.0.1/cb", "http://127.0.0.1:51234/cb?x", false],
+  ["http://127.0.0.1/cb", "http://127.0.0.2:4000/cb", false],
+  ["http://127.0.0.1/cb", "http://127.0.0.1.evil.example:4000/cb", false],
+  ["http://127.0.0.1/cb", "https://127.0.0.1:4000/cb", false],
+  ["http://127.0.0.1/cb", "http://2130706433:4000/cb", false],
 ])("the registered URI %s matches the requested %s: %p", (registered, given, isMatch) => {
   expect(matchesRedirect(registered, given)).toBe(isMatch);
+});
+
+test.each([
+  "https://evil.example/callback",
+  "https://app.example/callback/",
+  "https://app.example/callback/../callback",
+  "https://app.example/Callback",
+  "https://APP.example/callback",
+  "https://app.example:443/callback",
+  "https://app.example:8443/callback",
+  "https://app.example/callback?x=1",
+  "https://app.example/callback#x",
+  "https://app.example/%63allback",
+  "https://app.example//callback",
+  "https://app.example/callback%2f",
+  "https://user@app.example/callback",
+  "https://app.example@evil.example/callback",
+  "https://app.example.evil.example/callback",
+  "https://app.example\\@evil.example/callback",
+  "http://app.example/callback",
+  "https:app.example/callback",
+  "//app.example/callback",
+  " https://app.example/callback",
+  "https://app.example/callback\n",
+  "javascript:alert(1)",
+  "data:text/html,x",
+  "urn:ietf:wg:oauth:2.0:oob",
+])("the registered URI https://app.example/callback does not match %j", (given) => {
+  expect(matchesRedirect("https://app.example/callback", given)).toBe(false);
+});
+
+test.each([
+  ["https://app.example/cb", true],
+  ["https://app.example", true],
+  ["https://app.example:8443/cb?x=1", true],
+  ["http://127.0.0.1/cb", true],
+  ["http://localhost:4000/cb", true],
+  ["http://[::1]:4000", true],
+  ["com.example.app:/cb", true],
+  ["com.example.app://cb", true],
+  ["http://app.example/cb", false],
+  ["http://127.0.0.1.evil.example/cb", false],
+  ["https://*.example/cb", false],
+  ["https://app.example/*", false],
+  ["https://app.example/cb#x", false],
+  ["https://user:pw@app.example/cb", false],
+  ["https://app.example\\cb", false],
+  ["https:app.example", false],
+  ["javascript:alert(1)", false],
+  ["data:text/html,x", false],
+  ["file:///etc/passwd", false],
+  ["app:/cb", false],
+  ["/cb", false],
+  ["https://app.example/a b", false],
+  ["https://äpp.example/cb", false],
+])("%j may be registered: %p", (uri, isGood) => {
+  expect(isRegistrable(uri)).toBe(isGood);
 });
 
 test.each([

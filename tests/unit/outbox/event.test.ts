@@ -43,16 +43,6 @@ test("every event has a unique description of one sentence", () => {
   expect(new Set(sentences).size).toBe(CATALOG.length);
 });
 
-test.each([
-  ["a rule", ["account-rules", "decide", "provider-input"].map((one) => `src/intake/${one}.ts`)],
-  ["bun run catalog", ["scripts/catalog.ts"]],
-  ["a flow through HTTP", [...new Bun.Glob("tests/integration/reviews/*.ts").scanSync(ROOT)]],
-])("%s causes every event except the test", (_, files) => {
-  const text = files.map((file) => readFileSync(join(ROOT, file), "utf8")).join("\n");
-  const values = SUBSCRIBABLE_EVENTS.filter((value) => !text.includes(`"${value}"`));
-  expect(values).toEqual([]);
-});
-
 test("the index of the last change of an axis covers the events that change a connection", () => {
   const texts = [...new Bun.Glob("*.sql").scanSync(MIGRATIONS)]
     .toSorted()

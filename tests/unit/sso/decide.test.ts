@@ -5,6 +5,7 @@ import {
   codeError,
   consumesState,
   newcomerError,
+  newUserError,
   stateError,
   userError,
 } from "../../../src/sso/decide.ts";
@@ -90,6 +91,8 @@ describe("the first sign-in through a provider", () => {
     [trusting, { email: "a@sub.corp.test", emailVerified: undefined }, "unverified_email"],
     [trusting, { email: "a@corp.test@other.test", emailVerified: undefined }, "unverified_email"],
     [trusting, { email: "a@other.test", emailVerified: true }, "foreign_domain"],
+    [careful, { email: "a@sub.corp.test", emailVerified: true }, "foreign_domain"],
+    [careful, { email: "a@corp.test, b@other.test", emailVerified: true }, "foreign_domain"],
     [trusting, { email: undefined, emailVerified: undefined }, "no_email"],
   ] as const)("at the connection %j with the statements %j ends with %p", (one, said, error) => {
     const judged = newcomerError({
@@ -155,6 +158,16 @@ describe("the first sign-in through a provider", () => {
     [{ ...said, email: undefined }, true],
   ])("an id_token of %j asks userinfo: %p", (one, isAsked) => {
     expect(isSilent(one)).toBe(isAsked);
+  });
+
+  const newcomer = { isAddress: true, isName: true, isTaken: false };
+  test.each([
+    [{}, undefined],
+    [{ isAddress: false, isName: false }, "bad_email"],
+    [{ isName: false, isTaken: true }, "bad_name"],
+    [{ isTaken: true }, "ambiguous_email"],
+  ] as const)("a new user with %j ends with %p", (over, error) => {
+    expect(newUserError({ ...newcomer, ...over })).toBe(error);
   });
 
   const user = { companyId: 1, isSuperAdmin: false, isCompanyActive: true, isLinked: false };

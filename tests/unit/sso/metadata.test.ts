@@ -24,14 +24,44 @@ const issuer = "https://idp.example";
 
 const policy = { allowHttp: false, allowedNetworks: [] };
 
-const authenticationOf = (methods: unknown) =>
+test.each([
+  ["another issuer", { issuer: "https://evil.example" }, "issuer"],
+  ["no issuer", { issuer: undefined }, "issuer"],
+  ["no token endpoint", { token_endpoint: undefined }, "token_endpoint"],
+  ["a private address", { jwks_uri: "http://10.0.0.1/jwks" }, "jwks_uri"],
+  ["a file", { token_endpoint: "file:///etc/passwd" }, "token_endpoint"],
+  ["a script", { authorization_endpoint: "javascript:alert(1)" }, "authorization_endpoint"],
+  [
+    "symmetric signatures only",
+    { id_token_signing_alg_values_supported: ["HS256", "none"] },
+    "id_token_signing_alg_values_supported",
+  ],
+])("a document that names %s is rejected for its field", (_, changes, field) => {
+  expect(errorOf(() => read(changes))).toMatchObject({
+    reason: "bad_discovery",
+    details: { field },
+  });
+});
+
+const read = (changes: object) =>
   readMetadata(
     {
       issuer,
       authorization_endpoint: `${issuer}/authorize`,
       token_endpoint: `${issuer}/token`,
       jwks_uri: `${issuer}/keys`,
-      token_endpoint_auth_methods_supported: methods,
+      ...changes,
     },
     { issuer, policy },
-  ).clientAuthentication;
+  );
+
+const authenticationOf = (methods: unknown) =>
+  read({ token_endpoint_auth_methods_supported: methods }).clientAuthentication;
+
+function errorOf(work: () => unknown): unknown {
+  try {
+    return work();
+  } catch (error) {
+    return error;
+  }
+}

@@ -153,6 +153,21 @@ describe("the range of the charts", () => {
     expect(read({ since: before(1_001), until, step: 300 })).toEqual(["step"]);
   });
 
+  test("has at most 31 days, within the years that ULIDs and PostgreSQL have", () => {
+    const days = (until: string) => read({ since: "2026-05-01T00:00:00Z", until });
+    expect(days("2026-06-01T00:00:00Z")).toHaveLength(3);
+    expect(days("2026-06-01T00:00:00.001Z")).toEqual(["since"]);
+    expect(read({ since: "0001-01-01T00:00:00Z", until: "9999-12-31T23:59:59Z" })).toEqual([
+      "since",
+      "step",
+    ]);
+    expect(read({ until: "9999-12-31T23:59:59Z" })).toEqual([
+      "9999-12-30T23:00:00.000Z",
+      "9999-12-31T00:00:00.000Z",
+      3600,
+    ]);
+  });
+
   test("is validated by its readable fields, without invented defaults", () => {
     const [late, early] = ["2026-06-01T12:00:00Z", "2026-05-01T12:00:00Z"];
     const named = (query: Parameters<typeof statsErrors>[0]) =>

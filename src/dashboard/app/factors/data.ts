@@ -12,6 +12,19 @@ export const factorsOptions = (api: ApiClient) =>
     queryFn: () => answerOf(api.account["second-factors"].get()),
   });
 
+/**
+ * Creates the secret of an authenticator app. Prevents a refetch, which would create another secret; the server would
+ * reject codes of the secret that is shown.
+ */
+export const newAppOptions = (api: ApiClient) =>
+  queryOptions({
+    queryKey: ["new-authenticator-app"],
+    queryFn: () => answerOf(api.account["second-factors"].totp.post()),
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 0,
+    retry: false,
+  });
+
 export type Factor = DataOf<typeof factorsOptions>["factors"][number];
 
 /** Way in which a user can prove a second factor. */
@@ -33,8 +46,7 @@ export type Proof = NonNullable<Parameters<ApiClient["login"]["second-factor"]["
 export function factorRequests(api: ApiClient) {
   const own = api.account["second-factors"];
   return {
-    /** Creates the secret of an authenticator app. `addApp` adds the app when the user has entered a code from it. */
-    beginApp: () => answerOf(own.totp.post()),
+    /** Adds the authenticator app with the secret of `newAppOptions` when the user has entered a code from it. */
     addApp: (draft: { readonly code: string; readonly name: string }) =>
       answerOf(own.totp.confirm.post({ code: draft.code, ...nameField(draft) })),
     /** Lets the browser create a passkey, and stores it under a name. */

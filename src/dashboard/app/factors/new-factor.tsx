@@ -8,7 +8,7 @@ import { Form, useForm } from "../ui/form.tsx";
 import { LinkButton } from "../ui/layout.tsx";
 import { Loaded } from "../ui/states.tsx";
 import { deviceOf } from "../ui/format.ts";
-import { factorRequests, type NewFactor } from "./data.ts";
+import { factorRequests, newAppOptions, type NewFactor } from "./data.ts";
 import { CodeField, FactorError } from "./proof-form.tsx";
 
 interface NewFactorProps {
@@ -20,16 +20,8 @@ interface NewFactorProps {
 
 /** Sets up an authenticator app: shows its secret as a QR code and as text, and asks for the first code. */
 export function NewApp({ api, onAdded, onCancel }: NewFactorProps) {
-  const { beginApp, addApp } = factorRequests(api);
-  const secret = useQuery({
-    queryKey: ["new-authenticator-app"],
-    queryFn: beginApp,
-    // Prevents a refetch. It would create another secret, and the server would reject codes of the secret that is
-    // shown.
-    staleTime: Number.POSITIVE_INFINITY,
-    gcTime: 0,
-    retry: false,
-  });
+  const { addApp } = factorRequests(api);
+  const secret = useQuery(newAppOptions(api));
   const form = useForm({
     initial: { code: "" },
     send: ({ code }) => addApp({ code, name: "" }),

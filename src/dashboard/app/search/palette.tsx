@@ -1,33 +1,17 @@
 import { Combobox, Text, TextInput, useCombobox } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
-import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { useLocation } from "wouter";
 
-import { answerOf, type ApiClient } from "../api/client.ts";
-import { eventsLike } from "../pages/events/schema-fields.ts";
-import { isReviewId, isUlid, type DeliveryFilter } from "../pages/webhooks/data/filters.ts";
-import { type ListedDelivery, readDeliveries } from "../pages/webhooks/data/list-reads.ts";
-import {
-  type CatalogEvent,
-  catalogOptions,
-  type Subscription,
-} from "../pages/webhooks/data/reads.ts";
+import { catalogOptions } from "../pages/webhooks/data/reads.ts";
 import { useApi, useSession } from "../session/session.tsx";
 import type { Area } from "../shell/page.tsx";
 import { Dialog } from "../ui/dialog.tsx";
-import { sentence } from "../ui/format.ts";
 import { Icon, type IconName } from "../ui/icon.tsx";
-import { hasWords } from "../ui/text-query.ts";
-import {
-  guidesLike,
-  type Hit,
-  isGuide,
-  RESULTS_PER_GROUP,
-  type Section,
-  tabsLike,
-  topicsLike,
-} from "./hit.ts";
+import { guidesLike, type Hit, isGuide, topicsLike } from "./hit.ts";
+import css from "./palette.module.css";
+import { catalogLike, guidesOptions, pagesLike, searchOptions } from "./reads.ts";
 
 const TYPING_MS = 200;
 const ICONS: Readonly<Record<Hit["group"], IconName>> = {
@@ -92,7 +76,7 @@ export function Palette({ areas, onClose }: PaletteProps) {
                 <Combobox.Option
                   key={`${hit.title} ${hit.href}`}
                   value={String(index)}
-                  className="hit"
+                  className={css.hit}
                 >
                   <Icon name={ICONS[hit.group]} size={16} />
                   <div className="shrinks">
@@ -136,13 +120,8 @@ function useHits(areas: readonly Area[], typed: string) {
   const api = useApi();
   const { role } = useSession().user;
   const [query] = useDebouncedValue(typed, TYPING_MS);
-  const guides = useQuery({ queryKey: ["guides"], queryFn: readGuides, staleTime: Infinity });
-  const found = useQuery({
-    queryKey: ["search", query],
-    queryFn: () => search(api, areas, query),
-    enabled: query !== "",
-    placeholderData: keepPreviousData,
-  });
+  const guides = useQuery(guidesOptions);
+  const found = useQuery(searchOptions(api, areas, query));
   const catalog = useQuery({
     ...catalogOptions({ api, partnerId: undefined }),
     enabled: areas.some(({ path }) => path === "/events"),
@@ -160,146 +139,4 @@ function useHits(areas: readonly Area[], typed: string) {
     ...guidesLike(guides.data ?? [], typed),
   ];
   return { hits, isLooking: query !== typed || found.isFetching };
-}
-
-// Sources of the search dialog. A source is searched only if the user's role may open the area that it belongs
-// to, because the API would deny other requests.
-
-/**
- * Minimum number of characters of a search text that is looked up as the id that a review has at its review site. All
- * such ids are longer, and each lookup costs a request per pause in typing.
- */
-const ID_CHARS = 3;
-
-/** Returns the pages in the navigation menu whose titles match the search text. */
-function pagesLike(areas: readonly Area[], typed: string): Hit[] {
-  return areas
-    .filter(({ title }) => hasWords(title, typed))
-    .map(({ path, title }) => ({ group: "Pages", title, hint: "", href: path }));
-}
-
-/** Returns the events of the catalog whose names, descriptions or fields match the search text. */
-function catalogLike(events: readonly CatalogEvent[], typed: string): Hit[] {
-  return eventsLike(events, typed)
-    .slice(0, RESULTS_PER_GROUP)
-    .map(({ value, description }) => ({
-      group: "Event catalog",
-      title: value,
-      hint: description,
-      href: `/events/${value}`,
-    }));
-}
-
-async function readGuides(): Promise<readonly Section[]> {
-  const answer = await fetch("/docs/search.json");
-  return answer.ok ? answer.json() : [];
-}
-
-/** Searches events, subscriptions, reviews and users. Omits those whose area the user's role may not open. */
-async function search(
-  api: ApiClient,
-  areas: readonly Area[],
-  typed: string,
-): Promise<readonly Hit[]> {
-  const has = (path: string) => areas.some((one) => one.path === path);
-  const found = await Promise.all([
-    has("/webhooks") ? partnerHits(api, typed) : [],
-    has("/reviews") ? accountHits(api, typed) : [],
-    has("/users") ? operatorHits(api, typed) : [],
-  ]);
-  return found.flat();
-}
-
-async function partnerHits(api: ApiClient, typed: string): Promise<Hit[]> {
-  const { data: subscriptions } = await answerOf(
-    api.partner.webhooks.get({ query: { limit: 100 } }),
-  );
-  const named = subscriptions.flatMap((one) => tabsLike(one, typed));
-  const events = await Promise.all(subscriptions.map((one) => eventHits(api, one, typed)));
-  return [...events.flat(), ...named];
-}
-
-/** Finds an event by its id, or the events of a review by the id of the review in ReviewRelay or at the review site. */
-async function eventHits(api: ApiClient, one: Subscription, typed: string): Promise<Hit[]> {
-  if (typed.length < ID_CHARS && !isReviewId(typed)) return [];
-  const page = { limit: RESULTS_PER_GROUP };
-  const filters: DeliveryFilter[] = isUlid(typed)
-    ? [{ event_id: typed.toUpperCase() }]
-    : [...(isReviewId(typed) ? [{ review_id: typed }] : []), { external_review_id: typed }];
-  const found = await Promise.all(
-    filters.map(async (filter) => {
-      const { data } = await readDeliveries({ api, partnerId: undefined }, one.id, filter, page);
-      const events = data.map((delivery) => eventHit(one, delivery));
-      return data.length < 2 || isUlid(typed) ? events : [reviewHit(one, filter, data), ...events];
-    }),
-  );
-  return found.flat();
-}
-
-function eventHit({ id, label }: Subscription, delivery: ListedDelivery): Hit {
-  const review = delivery.external_review_id;
-  return {
-    group: "Events",
-    title: `${delivery.event} · ${sentence(delivery.state).toLowerCase()}`,
-    hint: [review === null ? delivery.event_id : `review ${review}`, label].join(" · "),
-    href: `/webhooks/${id}/deliveries/${delivery.event_id}`,
-  };
-}
-
-function reviewHit(
-  { id, label }: Subscription,
-  filter: DeliveryFilter,
-  found: readonly ListedDelivery[],
-): Hit {
-  const [first] = found;
-  return {
-    group: "Reviews",
-    title: `Review ${first?.external_review_id ?? first?.review_id}: all events`,
-    hint: [first?.store_name, label].join(" · "),
-    href: `/webhooks/${id}?${new URLSearchParams({ tab: "deliveries", ...filter })}`,
-  };
-}
-
-/** Finds reviews by their id in ReviewRelay, by their id at the review site, or by their text. */
-async function accountHits(api: ApiClient, typed: string): Promise<Hit[]> {
-  if (typed.length < ID_CHARS && !isReviewId(typed)) return [];
-  const { reviews } = api.account;
-  const list = async (filter: { external_review_id?: string; q?: string }) =>
-    (await answerOf(reviews.get({ query: { ...filter, limit: RESULTS_PER_GROUP } }))).data;
-  const found = await Promise.all([
-    isReviewId(typed) ? orNone(answerOf(reviews({ id: typed }).get())) : [],
-    list({ external_review_id: typed }),
-    list({ q: typed }),
-  ]);
-  const distinct = new Map(found.flat().map((one) => [one.id, one]));
-  return [...distinct.values()].map(({ id, external_review_id: own, rate, reviewer }) => ({
-    group: "Reviews",
-    title: `Review ${own}`,
-    hint: [`#${id}`, `${rate} ★`, reviewer].filter((part) => part !== null).join(" · "),
-    href: `/reviews/${id}`,
-  }));
-}
-
-/** Returns an empty list instead of an error if no object has the typed id or the user may not see it. */
-async function orNone<T>(answer: Promise<T>): Promise<T[]> {
-  try {
-    return [await answer];
-  } catch {
-    return [];
-  }
-}
-
-/** Finds a user by id, or users by a part of their name or email. */
-async function operatorHits(api: ApiClient, typed: string): Promise<Hit[]> {
-  const isId = isReviewId(typed);
-  if (typed.length < ID_CHARS && !isId) return [];
-  const users = isId
-    ? await orNone(answerOf(api.admin.users({ id: typed }).get()))
-    : (await answerOf(api.admin.users.get({ query: { q: typed, limit: RESULTS_PER_GROUP } }))).data;
-  return users.map(({ name, email, company }) => ({
-    group: "Users",
-    title: name,
-    hint: `${email} · ${company.name}`,
-    href: `/users?q=${encodeURIComponent(email)}`,
-  }));
 }

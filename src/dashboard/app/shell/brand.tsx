@@ -2,6 +2,7 @@ import { Group, Text } from "@mantine/core";
 import { useState } from "react";
 
 import { useSession } from "../session/session.tsx";
+import css from "./shell.module.css";
 
 /** The logo of the service, in the primary colour of the theme. */
 export function BrandMark({ size = 24 }: { readonly size?: number }) {
@@ -41,7 +42,7 @@ export function Brand() {
         <BrandMark />
       ) : (
         <img
-          className="brand-logo"
+          className={css.brandLogo}
           src={theme.logo_url}
           alt=""
           referrerPolicy="no-referrer"

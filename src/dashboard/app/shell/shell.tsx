@@ -21,6 +21,7 @@ import { useSession, useSessionState } from "../session/session.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Brand } from "./brand.tsx";
 import type { Area } from "./page.tsx";
+import css from "./shell.module.css";
 
 interface ShellProps {
   readonly areas: readonly Area[];
@@ -33,7 +34,7 @@ export function Shell({ areas, search, children }: ShellProps) {
   const [opened, { toggle, close }] = useDisclosure();
   return (
     <>
-      <a className="skip-link" href="#content">
+      <a className={css.skipLink} href="#content">
         Skip to the content
       </a>
       <AppShell
@@ -60,11 +61,13 @@ export function Shell({ areas, search, children }: ShellProps) {
             </Group>
           </Group>
         </AppShell.Header>
-        <AppShell.Navbar p="xs" aria-label="Main" className={opened ? "" : "closed-on-phones"}>
+        <AppShell.Navbar p="xs" aria-label="Main" className={opened ? "" : css.closedOnPhones}>
           <Navigation areas={areas} onChoose={close} />
         </AppShell.Navbar>
         <AppShell.Main id="content" tabIndex={-1}>
-          <div className="page">{children}</div>
+          <div className={css.page} data-page>
+            {children}
+          </div>
         </AppShell.Main>
       </AppShell>
     </>

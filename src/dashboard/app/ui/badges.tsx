@@ -1,6 +1,7 @@
 import { Group, Paper, Text, ThemeIcon, VisuallyHidden } from "@mantine/core";
 import { Fragment, type ReactNode } from "react";
 
+import css from "./badges.module.css";
 import { sentence } from "./format.ts";
 import { Icon } from "./icon.tsx";
 import { matchesIn } from "./text-query.ts";
@@ -99,7 +100,7 @@ const MAX_STARS = 5;
 /** Shows a rating as filled and empty stars. Screen readers announce the number instead. */
 export function Stars({ rate }: { readonly rate: number }) {
   return (
-    <span className="stars">
+    <span className={css.stars}>
       <VisuallyHidden>{`${rate} of ${MAX_STARS} stars`}</VisuallyHidden>
       {Array.from({ length: MAX_STARS }, (_, i) => (
         <svg key={i} viewBox="0 0 24 24" width={16} height={16} aria-hidden data-filled={i < rate}>

@@ -1,6 +1,7 @@
 import { ActionIcon, Button, type ButtonProps, CopyButton, Group, Tooltip } from "@mantine/core";
 import type { ReactNode } from "react";
 
+import css from "./copy.module.css";
 import { Icon } from "./icon.tsx";
 
 export function Copy({ value, label }: { readonly value: string; readonly label: string }) {
@@ -79,7 +80,7 @@ export function CodeBlock({
       </Group>
       {/* The box is focusable, so that keyboard users can scroll it. */}
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
-      <pre className="code-block" data-wraps={wraps || undefined} tabIndex={0} aria-label={label}>
+      <pre className={css.code} data-wraps={wraps || undefined} tabIndex={0} aria-label={label}>
         {isJson && code.length <= COLOURED_CHARS ? jsonParts(code) : code}
       </pre>
     </figure>
@@ -96,10 +97,10 @@ function jsonParts(code: string): ReactNode[] {
   const parts: ReactNode[] = [];
   let end = 0;
   for (const { 0: found, 1: text, 2: colon = "", index } of code.matchAll(JSON_TOKEN)) {
-    const kind = text === undefined ? "literal" : "text";
+    const kind = text === undefined ? css.literal : css.text;
     parts.push(
       code.slice(end, index),
-      <span key={index} className={colon === "" ? `json-${kind}` : "json-name"}>
+      <span key={index} className={colon === "" ? kind : css.name}>
         {text ?? found}
       </span>,
       colon,

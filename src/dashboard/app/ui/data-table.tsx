@@ -44,7 +44,7 @@ interface Columns<Row> {
 export interface DataTableProps<Row> extends Columns<Row> {
   /** Caption of the table for screen readers; it is not visible. */
   readonly caption: string;
-  /** Rows of the table, with undefined in place of evicted rows. At least one row is required. */
+  /** Rows of the table, with undefined in place of rows that are no longer in memory. At least one row is required. */
   readonly rows: readonly (Row | undefined)[];
   readonly rowKey: (row: Row) => Key;
   /** List that the rows come from. If it is long, only the rows in view are rendered, and pages load by scrolling. */
@@ -197,12 +197,12 @@ const CARD_GAP_PX = 12;
 const LONG_LIST_ROWS = 100;
 /** Number of rows that are rendered beyond the view. */
 const OVERSCAN_ROWS = 10;
-/** Number of rows below the view at which the next page is loaded. */
+/** Number of rows above or below the view at which the page before or after is loaded. */
 const PREFETCH_ROWS = 30;
 
 /**
- * Chooses the rows of a list that are in view, and loads the next page when the user scrolls near the end. `above` and
- * `below` are the heights in px of the rows that are not rendered.
+ * Chooses the rows of a list that are in view, and loads the page before or after when the user scrolls near the start or
+ * the end of the rows in memory. `above` and `below` are the heights in px of the rows that are not rendered.
  */
 function useRowsInView(
   rows: readonly unknown[],
@@ -233,12 +233,19 @@ function useRowsInView(
     last >= rows.length - PREFETCH_ROWS &&
     list?.pages.isFetchingNextPage === false &&
     !list.pages.isFetchNextPageError;
-  const more = useEffectEvent(() => list?.pages.fetchNextPage());
+  const isNearStart =
+    list?.pages.hasPreviousPage === true &&
+    first < list.from + PREFETCH_ROWS &&
+    !list.pages.isFetchingPreviousPage &&
+    !list.pages.isFetchPreviousPageError;
+  const readNext = useEffectEvent(() => list?.pages.fetchNextPage());
+  const readPrevious = useEffectEvent(() => list?.pages.fetchPreviousPage());
   useEffect(() => {
-    if (isNearEnd) void more();
+    if (isNearEnd) void readNext();
   }, [isNearEnd]);
-  const view = useEffectEvent(() => list?.onView(first, last));
-  useEffect(() => view(), [first, last]);
+  useEffect(() => {
+    if (isNearStart) void readPrevious();
+  }, [isNearStart]);
   return {
     body: anchor,
     isLong,

@@ -13,6 +13,7 @@ import { useDebouncedCallback, useDisclosure } from "@mantine/hooks";
 import { type ReactNode, useId, useState } from "react";
 import { useSearchParams } from "wouter";
 
+import css from "./filters.module.css";
 import { instantOf, localTimeOf } from "./format.ts";
 import { Icon } from "./icon.tsx";
 import { useIsNarrow } from "./layout.tsx";
@@ -102,7 +103,7 @@ export function FilterBar({
         </Button>
       )}
       <Collapse expanded={isWide || isOpen} id={id}>
-        <div className="filter-grid">
+        <div className={css.grid}>
           {isWide && search}
           {children}
         </div>

@@ -158,7 +158,7 @@ interface CellTextProps {
 export function CellText({ title, children }: CellTextProps) {
   return (
     <>
-      <Text fw={600} size="sm">
+      <Text fw={600} size="sm" data-name>
         {title}
       </Text>
       {children !== undefined && <Dimmed>{children}</Dimmed>}

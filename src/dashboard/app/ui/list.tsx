@@ -3,10 +3,11 @@ import type { ReactNode } from "react";
 
 import { DataTable, type DataTableProps } from "./data-table.tsx";
 import { counted } from "./format.ts";
+import css from "./list.module.css";
 import type { PagedList } from "./pages.ts";
 import { EmptyState, ErrorNotice, Loaded } from "./states.tsx";
 
-/** Returns the loaded rows, without evicted ones. */
+/** Returns the rows in memory. */
 export const rowsOf = <Row,>({ slots }: PagedList<Row>): readonly Row[] =>
   slots.filter((one) => one !== undefined);
 
@@ -44,7 +45,11 @@ export function List<Row>(props: ListProps<Row>) {
   return (
     <Loaded query={list.pages}>
       {() => (
-        <Stack gap="md" aria-busy={isPlaceholderData} className={isPlaceholderData ? "stale" : ""}>
+        <Stack
+          gap="md"
+          aria-busy={isPlaceholderData}
+          className={isPlaceholderData ? css.stale : undefined}
+        >
           {noun && <RowCount count={list.slots.length} noun={noun} isPart={hasNextPage} />}
           {rows.length === 0 ? none : children(rows)}
           <ListEnd list={list} more={isPart ? "Search older entries" : more} />
@@ -95,7 +100,7 @@ function RowCount({ count, noun, isPart }: RowCountProps) {
       c="dimmed"
       component="output"
       aria-live="polite"
-      className={isEmpty ? "unseen" : "row-count"}
+      className={isEmpty ? "unseen" : undefined}
     >
       {isEmpty ? `No ${noun[1]}` : counted(count, ...noun)}
       {isPart ? " so far" : ""}

@@ -1,29 +1,30 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 
-import { step } from "../../../../dispatcher/actor/step.ts";
-import type {
-  ActorEvent,
-  Effect,
-  Entry,
-  LoadRequest,
-  Subscription,
-} from "../../../../dispatcher/actor/event.ts";
-import { MAX_UNRECORDED, SEND_AHEAD } from "../../../../dispatcher/actor/lane.ts";
-import { Actor, MAX_QUEUED, MAX_TESTS } from "../../../../dispatcher/actor/state.ts";
 import type { Decision } from "../../../../dispatcher/actor/decide.ts";
-import { entry, kinds, later, load, sent, start, subscription } from "../../../support/actor.ts";
+import type { Entry, Subscription } from "../../../../dispatcher/actor/event.ts";
+import { MAX_QUEUED, MAX_TESTS } from "../../../../dispatcher/actor/state.ts";
+import {
+  DrivenActor,
+  entry,
+  kinds,
+  later,
+  load,
+  sends,
+  sent,
+  start,
+} from "../../../support/actor.ts";
 
 describe("one lane", () => {
   test("sends one entry at a time, the next one after the answer and before its commit", () => {
     expect(sent(loaded([entry(1), entry(2)]))).toEqual([1]);
-    expect(sent(tell({ kind: "woken" }))).toEqual([]);
-    expect(sent(tell({ kind: "answered", lane: "main", decision: delivered }))).toEqual([2]);
+    expect(sent(wake())).toEqual([]);
+    expect(sent(answer("main"))).toEqual([2]);
   });
 
-  test(`has ${MAX_UNRECORDED} attempts of all its reviews without a record, and not one more`, () => {
+  test("has 128 attempts of all its reviews without a record, and not one more", () => {
     const byReview = (from: number, count: number) =>
       Array.from({ length: count }, (_, i) => entry(from + i, { reviewId: from + i }));
-    let asked: LoadRequest | undefined;
+    let asked: ReturnType<typeof load> | undefined;
     let count = 0;
     // Each review has one event. Every POST is answered at once, and no commit succeeds.
     let effects = loaded(byReview(1, 64), [], { ordering: "review" });
@@ -31,24 +32,15 @@ describe("one lane", () => {
       asked = effects.find((effect) => effect.kind === "load")?.request ?? asked;
       const lanes = effects.flatMap((effect) => (effect.kind === "send" ? [effect.lane] : []));
       count += lanes.length;
-      if (lanes.length > 0)
-        effects = lanes.flatMap((lane) => tell({ kind: "answered", lane, decision: delivered }));
+      if (lanes.length > 0) effects = lanes.flatMap((lane) => answer(lane));
       else if (asked !== undefined) {
         const entries = byReview(asked.exceptReviews.length + 1, asked.limit);
-        const found = {
-          subscription: { ...subscription, ordering: "review" as const },
-          entries,
-          tests: [],
-          lastSequence: 0,
-        };
-        effects = tell({ kind: "loaded", loaded: { request: asked, found } });
+        effects = driven.show(asked, { entries, settings: { ordering: "review" } });
         asked = undefined;
       } else break;
     }
-    expect(count).toBe(MAX_UNRECORDED);
-    expect(
-      sent(tell({ kind: "committed", lane: "review:1", decision: delivered, active: true })),
-    ).toHaveLength(1);
+    expect(count).toBe(128);
+    expect(sent(commit("review:1"))).toHaveLength(1);
   });
 
   test("sends no more reviews than may fail before the 20th failure, and all again after a success", () => {
@@ -56,11 +48,10 @@ describe("one lane", () => {
     const settings = { ordering: "review", consecutiveFailureCount: 17 } as const;
     const failed = { kind: "failed" } as const;
     expect(sent(loaded(entries, [], settings))).toEqual([1, 2, 3]);
-    expect(sent(tell({ kind: "answered", lane: "review:1", decision: failed }))).toEqual([]);
-    expect(sent(tell({ kind: "answered", lane: "review:2", decision: failed }))).toEqual([]);
-    for (const lane of ["review:1", "review:2"])
-      expect(sent(tell({ kind: "committed", lane, decision: failed, active: true }))).toEqual([]);
-    expect(sent(tell({ kind: "answered", lane: "review:3", decision: delivered }))).toHaveLength(8);
+    expect(sent(answer("review:1", failed))).toEqual([]);
+    expect(sent(answer("review:2", failed))).toEqual([]);
+    for (const lane of ["review:1", "review:2"]) expect(sent(commit(lane, failed))).toEqual([]);
+    expect(sent(answer("review:3"))).toHaveLength(8);
   });
 
   test("sends one review at a time after 19 failures", () => {
@@ -68,32 +59,26 @@ describe("one lane", () => {
     const settings = { ordering: "review", consecutiveFailureCount: 19 } as const;
     expect(sent(loaded(entries, [], settings))).toEqual([1]);
     const retry = { kind: "retry", delayMs: 60_000 } as const;
-    expect(sent(tell({ kind: "answered", lane: "review:1", decision: retry }))).toEqual([2]);
-    expect(
-      sent(tell({ kind: "answered", lane: "review:2", decision: { kind: "failed" } })),
-    ).toEqual([]);
+    expect(sent(answer("review:1", retry))).toEqual([2]);
+    expect(sent(answer("review:2", { kind: "failed" }))).toEqual([]);
   });
 
-  test(`sends ahead of ${SEND_AHEAD} commits and not of one more`, () => {
-    let next = sent(loaded(Array.from({ length: SEND_AHEAD + 2 }, (_, i) => entry(i + 1))));
-    for (let n = 1; n < SEND_AHEAD; n++) {
+  test("sends ahead of 16 commits and not of one more", () => {
+    let next = sent(loaded(Array.from({ length: 18 }, (_, i) => entry(i + 1))));
+    for (let n = 1; n < 16; n++) {
       expect(next).toEqual([n]);
-      next = sent(tell({ kind: "answered", lane: "main", decision: delivered }));
+      next = sent(answer("main"));
     }
-    expect(next).toEqual([SEND_AHEAD]);
-    expect(sent(tell({ kind: "answered", lane: "main", decision: delivered }))).toEqual([]);
-    expect(
-      sent(tell({ kind: "committed", lane: "main", decision: delivered, active: true })),
-    ).toEqual([SEND_AHEAD + 1]);
+    expect(next).toEqual([16]);
+    expect(sent(answer("main"))).toEqual([]);
+    expect(sent(commit("main"))).toEqual([17]);
   });
 
   test("sends nothing between a failure and its commit", () => {
     loaded([entry(1), entry(2)]);
     const failed: Decision = { kind: "failed" };
-    expect(sent(tell({ kind: "answered", lane: "main", decision: failed }))).toEqual([]);
-    expect(sent(tell({ kind: "committed", lane: "main", decision: failed, active: true }))).toEqual(
-      [2],
-    );
+    expect(sent(answer("main", failed))).toEqual([]);
+    expect(sent(commit("main", failed))).toEqual([2]);
   });
 
   test("waits in memory after a failure on our side, so that no sweep makes it retry sooner", () => {
@@ -101,12 +86,12 @@ describe("one lane", () => {
     const until = later(2_000);
     const waiting = tell({ kind: "postponed", lane: "main", until });
     expect(waiting).toEqual([{ kind: "sleep", until }]);
-    expect(actor.postponed).toBe(1);
+    expect(driven.actor.postponed).toBe(1);
     expect(sent(loaded([entry(1), entry(2)]))).toEqual([]);
-    now = until;
+    driven.now = until;
     expect(sent(loaded([entry(1), entry(2)]))).toEqual([1]);
-    tell({ kind: "answered", lane: "main", decision: delivered });
-    expect(actor.postponed).toBe(0);
+    answer("main");
+    expect(driven.actor.postponed).toBe(0);
   });
 
   test("is dropped when its last request after a stop failed on our side", () => {
@@ -125,97 +110,72 @@ describe("one lane", () => {
   test("reads from the head again when the wait is over", () => {
     loaded([entry(1), entry(2)]);
     const retry: Decision = { kind: "retry", delayMs: 60_000 };
-    tell({ kind: "answered", lane: "main", decision: retry });
-    const effects = tell({ kind: "committed", lane: "main", decision: retry, active: true });
+    answer("main", retry);
+    const effects = commit("main", retry);
     expect(effects).toContainEqual({ kind: "sleep", until: later(60_000) });
-    now = later(59_999);
-    expect(load(tell({ kind: "woken" }))).toMatchObject({ limit: 0 });
-    now = later(60_000);
-    actor = new Actor("S", 1);
+    driven.now = later(59_999);
+    expect(load(wake())).toMatchObject({ limit: 0 });
+    driven = new DrivenActor();
+    driven.now = later(60_000);
     expect(sent(loaded([entry(1, { attempt: 2, dueAt: later(60_000) }), entry(2)]))).toEqual([1]);
   });
 
   test("drops itself when nothing is left, and only then", () => {
     loaded([entry(1)]);
-    expect(kinds(tell({ kind: "answered", lane: "main", decision: delivered }))).not.toContain(
-      "drop",
-    );
-    expect(
-      kinds(tell({ kind: "committed", lane: "main", decision: delivered, active: true })),
-    ).toEqual(["drop"]);
+    expect(kinds(answer("main"))).not.toContain("drop");
+    expect(kinds(commit("main"))).toEqual(["drop"]);
   });
 
   test("forgets its queue when the subscription is no longer active", () => {
     loaded([entry(1), entry(2)]);
     const failed: Decision = { kind: "failed" };
-    tell({ kind: "answered", lane: "main", decision: failed });
+    answer("main", failed);
     expect(
       kinds(tell({ kind: "committed", lane: "main", decision: failed, active: false })),
     ).toEqual(["drop"]);
   });
 
   test("keeps a wake that comes while it loads", () => {
-    const request = load(tell({ kind: "woken" }));
-    expect(tell({ kind: "woken" })).toEqual([]);
-    const effects = tell({
-      kind: "loaded",
-      loaded: { request, found: { subscription, entries: [], tests: [], lastSequence: 0 } },
-    });
-    expect(kinds(effects)).toEqual(["load"]);
+    const request = load(wake());
+    expect(wake()).toEqual([]);
+    expect(kinds(driven.show(request, {}))).toEqual(["load"]);
   });
 
   test("keeps a wake that comes before the commit that ends its subscription", () => {
     loaded([entry(1)]);
     const failed: Decision = { kind: "failed" };
-    tell({ kind: "answered", lane: "main", decision: failed });
-    const woken = kinds(tell({ kind: "woken" }));
+    answer("main", failed);
+    const woken = kinds(wake());
     const ended = kinds(tell({ kind: "committed", lane: "main", decision: failed, active: false }));
     expect([...woken, ...ended].filter((kind) => kind === "load")).toHaveLength(1);
   });
 
   test("reads URL and secret again before it uses them after a second", () => {
     loaded([entry(1), entry(2)]);
-    now = later(1_000);
-    const effects = tell({ kind: "answered", lane: "main", decision: delivered });
+    driven.now = later(1_000);
+    const effects = answer("main");
     expect(sent(effects)).toEqual([]);
     const request = load(effects);
-    const moved = { ...subscription, webhookUrl: "https://elsewhere.example/hook" };
-    const next = tell({
-      kind: "loaded",
-      loaded: {
-        request,
-        found: { subscription: moved, entries: [], tests: [], lastSequence: 0 },
-      },
-    });
-    expect(next).toContainEqual(expect.objectContaining({ kind: "send", subscription: moved }));
+    const settings = { webhookUrl: "https://elsewhere.example/hook" };
+    const [next] = sends(driven.show(request, { settings }));
+    expect(next?.subscription).toMatchObject(settings);
   });
 
   test("ignores the answer to a load that began before its queue was thrown away", () => {
     loaded(Array.from({ length: MAX_QUEUED }, (_, i) => entry(i + 1)));
     for (let n = 1; n < MAX_QUEUED / 2 - 1; n++) {
-      tell({ kind: "answered", lane: "main", decision: delivered });
-      tell({ kind: "committed", lane: "main", decision: delivered, active: true });
+      answer("main");
+      commit("main");
     }
-    const effects = tell({ kind: "answered", lane: "main", decision: delivered });
+    const effects = answer("main");
     const request = load(effects);
     expect(request.after).toBe(MAX_QUEUED);
-    tell({ kind: "committed", lane: "main", decision: delivered, active: true });
+    commit("main");
     const retry: Decision = { kind: "retry", delayMs: 50 };
-    tell({ kind: "answered", lane: "main", decision: retry });
-    tell({ kind: "committed", lane: "main", decision: retry, active: true });
-    now = later(100);
-    const late = tell({
-      kind: "loaded",
-      loaded: {
-        request,
-        found: {
-          subscription,
-          entries: [entry(MAX_QUEUED + 1)],
-          tests: [],
-          lastSequence: 0,
-        },
-      },
-    });
+    answer("main", retry);
+    commit("main", retry);
+    driven.now = later(100);
+    const late = driven.show(request, { entries: [entry(MAX_QUEUED + 1)] });
     expect(sent(late)).toEqual([]);
     expect(load(late).after).toBe(0);
   });
@@ -223,58 +183,41 @@ describe("one lane", () => {
 
 describe("several causes at once", () => {
   const byReview = { ordering: "review" } as const;
-  const answer = (request: LoadRequest, entries: Entry[], overrides: Partial<Subscription> = {}) =>
-    tell({
-      kind: "loaded",
-      loaded: {
-        request,
-        found: {
-          subscription: { ...subscription, ...overrides },
-          entries,
-          tests: [],
-          lastSequence: 0,
-        },
-      },
-    });
-  const commit = (lane: string, decision: Decision = delivered) =>
-    tell({ kind: "committed", lane, decision, active: true });
 
   test("reads nothing in another ordering before the entries under way are committed", () => {
     loaded([entry(1), entry(2)]);
-    const effects = answer(load(tell({ kind: "woken" })), [], byReview);
+    const effects = driven.show(load(wake()), { settings: byReview });
     expect(kinds(effects)).not.toContain("load");
-    expect(tell({ kind: "answered", lane: "main", decision: delivered })).toEqual([]);
+    expect(answer("main")).toEqual([]);
     const request = load(commit("main"));
     expect(request.after).toBe(0);
-    expect(sent(answer(request, [entry(2)], byReview))).toEqual([2]);
+    expect(sent(driven.show(request, { entries: [entry(2)], settings: byReview }))).toEqual([2]);
   });
 
   test("does not use a load that left reviews out for another ordering", () => {
     loaded([entry(1)], [], byReview);
-    const request = load(tell({ kind: "woken" }));
-    tell({ kind: "answered", lane: "review:1", decision: delivered });
+    const request = load(wake());
+    answer("review:1");
     commit("review:1");
-    const effects = answer(request, [entry(3, { reviewId: 2 })]);
+    const effects = driven.show(request, { entries: [entry(3, { reviewId: 2 })] });
     expect(sent(effects)).toEqual([]);
     expect(load(effects)).toMatchObject({ after: 0, exceptReviews: [] });
   });
 
   test("does not let a lane of another ordering wait, nor leaves its review out", () => {
     loaded([entry(1), entry(2, { reviewId: 2 })], [], byReview);
-    answer(load(tell({ kind: "woken" })), []);
+    driven.show(load(wake()), {});
     const retry: Decision = { kind: "retry", delayMs: 60_000 };
-    tell({ kind: "answered", lane: "review:1", decision: retry });
+    answer("review:1", retry);
     commit("review:1", retry);
-    tell({ kind: "answered", lane: "review:2", decision: delivered });
+    answer("review:2");
     expect(load(commit("review:2")).exceptReviews).toEqual([]);
   });
 
   test("sends the head although an entry behind it waits, as after a change of the ordering", () => {
     const waiting = entry(2, { attempt: 2, dueAt: later(60_000) });
     expect(sent(loaded([entry(1), waiting, entry(3)]))).toEqual([1]);
-    expect(tell({ kind: "answered", lane: "main", decision: delivered })).toEqual([
-      { kind: "sleep", until: later(60_000) },
-    ]);
+    expect(answer("main")).toEqual([{ kind: "sleep", until: later(60_000) }]);
   });
 
   test("plans a retry that it finds while another lane is busy", () => {
@@ -287,7 +230,7 @@ describe("several causes at once", () => {
   test("plans again after a wake, which took the plan away", () => {
     const waiting = entry(2, { reviewId: 2, attempt: 2, dueAt: later(60_000) });
     loaded([entry(1), waiting], [], byReview);
-    expect(tell({ kind: "woken" })).toContainEqual({ kind: "sleep", until: later(60_000) });
+    expect(wake()).toContainEqual({ kind: "sleep", until: later(60_000) });
     expect(kinds(tell({ kind: "stopped" }))).not.toContain("sleep");
   });
 
@@ -300,45 +243,38 @@ describe("several causes at once", () => {
   test("reads the entries of a wake that came with a full queue, once there is room", () => {
     const entries = Array.from({ length: MAX_QUEUED / 2 + 2 }, (_, i) => entry(i + 1));
     loaded(entries);
-    now = later(200);
-    const request = load(tell({ kind: "woken" }));
+    driven.now = later(200);
+    const request = load(wake());
     expect(request.limit).toBe(0);
-    answer(request, []);
-    const effects = tell({ kind: "answered", lane: "main", decision: delivered });
+    driven.show(request, {});
+    const effects = answer("main");
     expect(load(effects)).toMatchObject({ after: entries.length, limit: MAX_QUEUED / 2 });
   });
 
   test("looks for test events behind a full queue 100 ms after a wake, for any number of wakes once", () => {
     loaded(Array.from({ length: MAX_QUEUED / 2 + 2 }, (_, i) => entry(i + 1)));
-    now = later(99);
-    expect(tell({ kind: "woken" })).toEqual([{ kind: "recheck", afterMs: 100 }]);
-    expect(tell({ kind: "woken" })).toEqual([]);
-    now = later(199);
+    driven.now = later(99);
+    expect(wake()).toEqual([{ kind: "recheck", afterMs: 100 }]);
+    expect(wake()).toEqual([]);
+    driven.now = later(199);
     expect(load(tell({ kind: "rechecked" })).limit).toBe(0);
   });
 
   test("does not look for test events once more where another load has looked meanwhile", () => {
     loaded(Array.from({ length: MAX_QUEUED / 2 + 2 }, (_, i) => entry(i + 1)));
-    expect(tell({ kind: "woken" })).toEqual([{ kind: "recheck", afterMs: 100 }]);
-    const request = load(tell({ kind: "answered", lane: "main", decision: delivered }));
-    now = later(100);
-    const found = { subscription, entries: [], tests: [], lastSequence: 0 };
-    tell({ kind: "loaded", loaded: { request, found } });
+    expect(wake()).toEqual([{ kind: "recheck", afterMs: 100 }]);
+    const request = load(answer("main"));
+    driven.now = later(100);
+    driven.show(request, {});
     expect(tell({ kind: "rechecked" })).toEqual([]);
   });
 
   test("is not dropped before the time to look again has passed", () => {
     loaded(Array.from({ length: MAX_QUEUED / 2 + 2 }, (_, i) => entry(i + 1)));
-    tell({ kind: "woken" });
+    wake();
     tell({ kind: "stopped" });
-    tell({ kind: "answered", lane: "main", decision: delivered });
-    const committed = {
-      kind: "committed",
-      lane: "main",
-      decision: delivered,
-      active: true,
-    } as const;
-    expect(tell(committed)).toEqual([]);
+    answer("main");
+    expect(commit("main")).toEqual([]);
     expect(tell({ kind: "rechecked" })).toEqual([{ kind: "drop" }]);
   });
 
@@ -362,47 +298,30 @@ describe("a test event", () => {
 
   test("is sent once, although a load shows it that began before its commit", () => {
     loaded([entry(1)], [probe]);
-    const request = load(tell({ kind: "woken" }));
-    tell({ kind: "answered", lane: "test:2", decision: delivered });
-    tell({ kind: "committed", lane: "test:2", decision: delivered, active: true });
-    const effects = tell({
-      kind: "loaded",
-      loaded: {
-        request,
-        found: { subscription, entries: [], tests: [probe], lastSequence: 0 },
-      },
-    });
-    expect(sent(effects)).toEqual([]);
+    const request = load(wake());
+    answer("test:2");
+    commit("test:2");
+    expect(sent(driven.show(request, { tests: [probe] }))).toEqual([]);
   });
 
   test("is sent once, although every load shows it again", () => {
     loaded([entry(1)], [probe]);
-    const request = load(tell({ kind: "woken" }));
-    const again = tell({
-      kind: "loaded",
-      loaded: {
-        request,
-        found: { subscription, entries: [], tests: [probe], lastSequence: 0 },
-      },
-    });
-    expect(sent(again)).toEqual([]);
+    const request = load(wake());
+    expect(sent(driven.show(request, { tests: [probe] }))).toEqual([]);
   });
 });
 
 describe("an erasure", () => {
   test("makes the actor read again what it has queued", () => {
     expect(sent(loaded([entry(1), entry(2), entry(3)]))).toEqual([1]);
-    const request = load(tell({ kind: "woken" }));
-    const erased = { ...subscription, erasures: 1 };
-    const found = { subscription: erased, entries: [entry(4)], tests: [], lastSequence: 4 };
-    expect(sent(tell({ kind: "loaded", loaded: { request, found } }))).toEqual([]);
-    expect(sent(tell({ kind: "answered", lane: "main", decision: delivered }))).toEqual([]);
-    const again = load(
-      tell({ kind: "committed", lane: "main", decision: delivered, active: true }),
-    );
+    const request = load(wake());
+    const found = { settings: { erasures: 1 }, entries: [entry(4)], lastSequence: 4 };
+    expect(sent(driven.show(request, found))).toEqual([]);
+    expect(sent(answer("main"))).toEqual([]);
+    const again = load(commit("main"));
     expect(again.after).toBe(0);
     const rest = { ...found, entries: [entry(2), entry(3), entry(4)] };
-    const effects = tell({ kind: "loaded", loaded: { request: again, found: rest } });
+    const effects = driven.show(again, rest);
     expect(effects.find((effect) => effect.kind === "send")).toMatchObject({
       entry: { sequence: 2 },
       subscription: { erasures: 1 },
@@ -419,23 +338,17 @@ describe("a pending test", () => {
     expect(sent(loaded([entry(1), entry(2)]))).toEqual([1]);
     // The subscription was disabled, and enabled with a test, before this load.
     expect(sent(loaded([], [test9], pending))).toEqual([]);
-    expect(sent(tell({ kind: "answered", lane: "main", decision: delivered }))).toEqual([]);
+    expect(sent(answer("main"))).toEqual([]);
     const again = load(
-      tell({ kind: "committed", lane: "main", decision: delivered, active: false }),
+      tell({ kind: "committed", lane: "main", decision: { kind: "delivered" }, active: false }),
     );
-    const found = {
-      subscription: { ...subscription, ...pending },
-      entries: [],
-      tests: [test9],
-      lastSequence: 9,
-    };
-    const effects = tell({ kind: "loaded", loaded: { request: again, found } });
-    expect(sent(effects)).toEqual([9]);
+    const found = { settings: pending, tests: [test9], lastSequence: 9 };
+    expect(sent(driven.show(again, found))).toEqual([9]);
   });
 
   test.each([true, false])("reads the subscription again when it is recorded", (active) => {
     expect(sent(loaded([], [test9], pending))).toEqual([9]);
-    tell({ kind: "answered", lane: "test:9", decision: failed });
+    answer("test:9", failed);
     const effects = tell({ kind: "committed", lane: "test:9", decision: failed, active });
     expect(kinds(effects)).toContain("load");
   });
@@ -456,27 +369,11 @@ describe("a lane per review", () => {
 
   test("leaves the reviews in memory out of a load, and looks for more of them when they are done", () => {
     loaded([entry(1), entry(2, { reviewId: 2 })], [], byReview);
-    const request = load(tell({ kind: "woken" }));
+    const request = load(wake());
     expect(request.exceptReviews).toEqual([1, 2]);
-    tell({
-      kind: "loaded",
-      loaded: {
-        request,
-        found: {
-          subscription: { ...subscription, ...byReview },
-          entries: [],
-          tests: [],
-          lastSequence: 0,
-        },
-      },
-    });
-    tell({ kind: "answered", lane: "review:1", decision: delivered });
-    const effects = tell({
-      kind: "committed",
-      lane: "review:1",
-      decision: delivered,
-      active: true,
-    });
+    driven.show(request, { settings: byReview });
+    answer("review:1");
+    const effects = commit("review:1");
     expect(load(effects).exceptReviews).toEqual([2]);
   });
 });
@@ -484,7 +381,7 @@ describe("a lane per review", () => {
 describe("a batch slot", () => {
   test("is dispatched once when it is due, and then read again", () => {
     expect(kinds(loaded([], [], { nextBatchAt: start }))).toEqual(["batch"]);
-    expect(kinds(tell({ kind: "woken" }))).toEqual([]);
+    expect(kinds(wake())).toEqual([]);
     expect(kinds(tell({ kind: "batched" }))).toEqual(["load"]);
   });
 
@@ -501,10 +398,8 @@ describe("stopping", () => {
   test("sends nothing more and is dropped when the request under way is committed", () => {
     loaded([entry(1), entry(2)]);
     expect(tell({ kind: "stopped" })).toEqual([]);
-    expect(sent(tell({ kind: "answered", lane: "main", decision: delivered }))).toEqual([]);
-    expect(
-      kinds(tell({ kind: "committed", lane: "main", decision: delivered, active: true })),
-    ).toEqual(["drop"]);
+    expect(sent(answer("main"))).toEqual([]);
+    expect(kinds(commit("main"))).toEqual(["drop"]);
   });
 });
 
@@ -513,41 +408,19 @@ test("reads on when all tests that a load had room for are under way or done", (
   loaded([], tests);
   const effects = tests.flatMap(({ sequence }) => {
     const lane = `test:${sequence}`;
-    return [
-      ...tell({ kind: "answered", lane, decision: delivered }),
-      ...tell({ kind: "committed", lane, decision: delivered, active: true }),
-    ];
+    return [...answer(lane), ...commit(lane)];
   });
   expect(kinds(effects).filter((kind) => kind === "load")).toHaveLength(1);
 });
 
-const delivered: Decision = { kind: "delivered" };
-let actor: Actor;
-let now: Date;
-const tell = (event: ActorEvent): Effect[] => step(actor, event, now);
+let driven: DrivenActor;
+const tell: DrivenActor["tell"] = (event) => driven.tell(event);
+const wake = () => driven.wake();
+const answer: DrivenActor["answer"] = (lane, decision) => driven.answer(lane, decision);
+const commit: DrivenActor["commit"] = (lane, decision) => driven.commit(lane, decision);
 
-beforeEach(() => {
-  actor = new Actor("S", 1);
-  now = start;
-});
+beforeEach(() => void (driven = new DrivenActor()));
 
 /** Wakes the actor and returns the effects of its load. */
-function loaded(
-  entries: Entry[],
-  tests: Entry[] = [],
-  overrides: Partial<Subscription> = {},
-): Effect[] {
-  const request = load(tell({ kind: "woken" }));
-  return tell({
-    kind: "loaded",
-    loaded: {
-      request,
-      found: {
-        subscription: { ...subscription, ...overrides },
-        entries,
-        tests,
-        lastSequence: 0,
-      },
-    },
-  });
-}
+const loaded = (entries: Entry[], tests: Entry[] = [], settings: Partial<Subscription> = {}) =>
+  driven.loaded({ entries, tests, settings });

@@ -83,15 +83,26 @@ test.each(["label", "webhookUrl"] as const)("writes the field %s as text", (fiel
 });
 
 test.each([
-  ["tls", "expired", "no response (The certificate has expired)"],
-  ["tls", "of_a_newer_version", "no response (tls)"],
+  ["tls", "expired", "The certificate has expired", "Renew it"],
+  ["tls", "not_yet_valid", "The certificate is not valid yet", "Check the clock"],
+  ["tls", "wrong_name", "The certificate does not name this host", "subjectAltName"],
+  ["tls", "unknown_issuer", "The certificate is from an unknown authority", "do not trust"],
+  ["tls", "self_signed", "The certificate is self-signed", "No authority has signed it"],
+  ["tls", "chain_incomplete", "The certificate chain is incomplete", "fullchain"],
+  ["tls", "invalid_certificate", "The certificate is not accepted", "not a server certificate"],
+  ["tls", "handshake", "The TLS handshake failed", "TLS 1.2 or 1.3"],
+  ["tls", "of_a_newer_version", "tls", undefined],
   // A cause that version 0.1.0 stored has no reason.
-  ["tls", undefined, "no response (tls)"],
-  ["timeout", null, "no response (timeout)"],
-])("tells of a failure with %s and the reason %p as %s", (code, reason, words) => {
+  ["tls", undefined, "tls", undefined],
+  ["timeout", null, "timeout", undefined],
+])("tells of a failure with %s and the reason %p as %s", (code, reason, title, advice) => {
   const stored = { ...failure, status_code: null, error_code: code, tls_reason: reason ?? null };
   if (reason === undefined) Reflect.deleteProperty(stored, "tls_reason");
-  expect(mail([alert({ cause: { first_failure: stored } })]).text).toContain(words);
+  const cause = { first_failure: stored, last_failure: stored };
+  const { text } = mail([alert({ cause })]);
+  expect(text).toMatch(new RegExp(`First failure: .*no response \\(${title}\\)`));
+  if (advice === undefined) expect(text).not.toContain(`${title}. `);
+  else expect(text).toMatch(new RegExp(`${title}\\. .*${advice}`));
 });
 
 const owner: Recipient = {

@@ -1,257 +1,487 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 
-import { Holdings } from "../../../../dispatcher/shards/holdings.ts";
-import type { Heartbeat, Leases } from "../../../../dispatcher/shards/lease-queries.ts";
-import { PostgresClock } from "../../../../src/lib/postgres-clock.ts";
+import { Holdings, type HoldingsEvent } from "../../../../dispatcher/shards/holdings.ts";
+import {
+  type Claim,
+  type Heartbeat,
+  LEASE_SAFE_MS,
+  type Leases,
+} from "../../../../dispatcher/shards/lease-queries.ts";
 import { addMs, type Clock } from "../../../../src/lib/clock.ts";
+import { PostgresClock } from "../../../../src/lib/postgres-clock.ts";
+import { SHARDS } from "../../../../src/outbox/schedule.ts";
 import { createFakeClock, type FakeClock } from "../../../support/clock.ts";
 
-test("a shard is served on while a request of it hangs, and closed when that has ended", async () => {
-  [surplus, lingering] = [1, true];
-  await pass(10);
-  expect(holdings.serves(SHARD)).toBe(true);
-  lingering = false;
-  await pass(1);
-  expect(holdings.serves(SHARD)).toBe(false);
-  expect(said).toEqual(["closed"]);
-  busy = false;
-  await pass(1);
-  expect(said).toEqual(["closed", "released 1"]);
-});
-
-test("a shard in which something hangs for ever is closed after 20 seconds and broken off after two more", async () => {
-  [surplus, lingering] = [1, true];
-  await pass(20);
-  expect(said).toEqual([]);
-  await pass(1);
-  expect(said).toEqual(["closed"]);
+test("a dispatcher that is alone with all shards reads neither shards nor heartbeats, until another one joins", async () => {
+  isAlone = true;
   await pass(2);
-  expect(said).toEqual(["closed", "overdue"]);
-});
-
-test("a shard that waits for its release stays if it is not surplus any more", async () => {
-  [surplus, lingering] = [1, true];
+  expect(all("assign").length).toBeGreaterThan(2);
+  for (let shard = 0; shard < SHARDS; shard++) owned.set(shard, claim());
+  await pass(2);
+  asked = [];
   await pass(5);
-  surplus = 0;
+  expect(asked).toEqual([]);
+  isAlone = false;
   await pass(1);
-  lingering = false;
-  await pass(30);
-  expect(holdings.serves(SHARD)).toBe(true);
-  expect(said).toEqual([]);
-});
-
-test("a shard that was released is not reported as overdue", async () => {
-  surplus = 1;
-  busy = false;
-  await pass(10);
-  expect(said).toEqual(["closed", "released 1"]);
-});
-
-test("the lease is given back at the end", async () => {
-  ended.abort();
-  await running;
-  expect(said).toEqual(["left"]);
-});
-
-test("a lease that cannot be given back does not keep the process from ending in good order", async () => {
-  hasPostgres = false;
-  ended.abort();
-  await running;
-  expect(said).toEqual(["lease.release_failed"]);
-});
-
-test("a shard is released as unclean while attempts of it are in doubt", async () => {
-  surplus = 1;
-  busy = false;
-  hasInDoubt = true;
-  await pass(1);
-  expect(said).toEqual(["closed", "released 1 as unclean"]);
-});
-
-test("the lease is renewed while an expiry or an assignment of shards waits for PostgreSQL", async () => {
-  rows = [{ id: "other", renewedAt: clock.now() }];
-  const { promise, resolve } = Promise.withResolvers<void>();
-  await pass(1);
-  isAssigning = promise;
-  await pass(20);
-  expect(said).toEqual(["expires other"]);
-  expect(holdings.safe).toBe(true);
-  resolve();
-});
-
-test("a process that starts while Postgres is away takes its place when Postgres is back", async () => {
-  ended.abort();
-  await running;
-  ended = new AbortController();
-  said = [];
-  hasPostgres = false;
-  holdings = make();
-  running = holdings.run(ended.signal);
+  expect(asked.map(([call]) => call).toSorted()).toEqual(["assign", "heartbeats"]);
+  isAlone = true;
   await pass(2);
-  expect(said).toEqual(["lease.renew_failed", "lease.renew_failed", "lease.renew_failed"]);
-  expect(holdings.serves(SHARD)).toBe(false);
-  hasPostgres = true;
+  asked = [];
+  answering.renew = Promise.reject(new Error("connect ECONNREFUSED"));
   await pass(2);
-  expect(holdings.serves(SHARD)).toBe(true);
-});
-
-describe("sending is unsafe", () => {
-  test("when the lease was not renewed for three seconds", async () => {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    await pass(1);
-    isRenewing = promise;
-    await pass(3);
-    expect(holdings.safe).toBe(false);
-    isRenewing = undefined;
-    resolve();
-  });
-
-  test("after a suspension, which the monotonic clock does not show", async () => {
-    await pass(1);
-    expect(holdings.safe).toBe(true);
-    suspendedMs = 60_000;
-    expect(holdings.safe).toBe(false);
-    await pass(1);
-    expect(holdings.safe).toBe(true);
-  });
-});
-
-test.each([
-  ["beside others looks at them every 200 ms", 1, 5],
-  ["alone looks every second whether one has joined", 0, 1],
-])("a dispatcher %s", async (_, before, each) => {
-  rows = Array.from("abcdefgh", (id) => ({ id, renewedAt: clock.now() })).slice(0, before);
-  rows.push({ id: "one", renewedAt: clock.now() });
-  await glance(5);
-  looks = 0;
-  await glance(10);
-  expect(looks).toBe(2 * each);
+  expect(all("assign").length).toBeGreaterThan(0);
 });
 
 test("the shards of a lease that another process expired are claimed at the next check, and only once", async () => {
-  rows = ["one", "other"].map((id) => ({ id, renewedAt: clock.now() }));
-  await glance(5);
-  const before = assignments;
+  rows = ["D1", "other"].map((id) => ({ id, renewedAt: clock.now() }));
+  await pass(1, 200);
+  const before = all("assign").length;
   rows = rows.slice(0, 1);
-  await glance(1);
-  expect(assignments).toBe(before + 1);
-  await glance(3);
-  expect(assignments).toBe(before + 1);
+  await pass(0.2, 200);
+  expect(all("assign").length).toBe(before + 1);
+  await pass(0.6, 200);
+  expect(all("assign").length).toBe(before + 1);
 });
 
-/** Passes this many intervals of 200 ms. */
-async function glance(times: number): Promise<void> {
-  for (let i = 0; i < times; i++) {
-    clock.advance(200);
-    await Bun.sleep(0);
-  }
-}
+describe("shards that are ours from now on", () => {
+  test("are reported once, with the unclean ones among them", async () => {
+    expect(told).toEqual([["claimed", FIVE, []]]);
+    expect(logged).toContainEqual(["shards.claimed", { shards: 5, unclean: 0, owned: 5 }]);
+    owned.set(6, claim(3, true)).set(7, claim());
+    await pass(2);
+    expect(told.slice(1)).toEqual([["claimed", [6, 7], [6]]]);
+    expect(logged).toContainEqual(["shards.claimed", { shards: 2, unclean: 1, owned: 7 }]);
+    expect([...holdings.shards.keys()]).toEqual([...FIVE, 6, 7]);
+    expect([holdings.serves(6), holdings.serves(8)]).toEqual([true, false]);
+  });
 
-const SHARD = 7;
+  test("are not taken by a dispatcher that stops, which serves none, renews and gives up", async () => {
+    holdings.stop();
+    owned.set(6, claim());
+    surplus = 1;
+    busy.clear();
+    await pass(1);
+    expect(holdings.serves(1)).toBe(false);
+    expect(told.slice(1)).toEqual([["closed", 5]]);
+    expect(all("release")).toEqual([["release", "D1", [5, claim()]]]);
+    expect(holdings.safe).toBe(true);
+  });
+
+  test("are not taken under an id that is lost by then", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    answering.assign = promise;
+    owned.set(6, claim());
+    await pass(1);
+    owned = new Map([[7, claim()]]);
+    lose("D1");
+    answering = {};
+    resolve();
+    await turn();
+    expect(told.slice(1)).toEqual([["lost"], ["claimed", [7], []]]);
+  });
+
+  test("that cannot be asked for are asked for again", async () => {
+    answering.assign = Promise.reject(new Error("connect ECONNREFUSED"));
+    owned.set(6, claim());
+    await pass(1);
+    expect(logged.at(-1)).toMatchObject([
+      "shards.assign_failed",
+      { error: "connect ECONNREFUSED" },
+    ]);
+    answering = {};
+    await pass(1);
+    expect(holdings.serves(6)).toBe(true);
+  });
+});
+
+describe("shards that are too many", () => {
+  test("are the last ones, closed at once, and given up when nothing of them is under way", async () => {
+    surplus = 2;
+    await pass(3);
+    expect(told.slice(1)).toEqual([
+      ["closed", 5],
+      ["closed", 4],
+      ["overdue", 5],
+      ["overdue", 4],
+    ]);
+    expect([holdings.serves(3), holdings.serves(4)]).toEqual([true, false]);
+    expect(all("release")).toEqual([]);
+    busy.delete(5);
+    await pass(1);
+    expect(all("release")).toEqual([["release", "D1", [5, claim()]]]);
+    expect(logged.at(-1)).toEqual(["shards.released", { shards: 1, owned: 4 }]);
+    expect([...holdings.shards.keys()]).toEqual([1, 2, 3, 4]);
+  });
+
+  test("are served on while a request of them hangs, and closed when that has ended", async () => {
+    lingering = new Set([5]);
+    surplus = 1;
+    await pass(10);
+    expect(holdings.serves(5)).toBe(true);
+    lingering.clear();
+    await pass(1);
+    expect(holdings.serves(5)).toBe(false);
+    expect(told.slice(1)).toEqual([["closed", 5]]);
+  });
+
+  test("stay if they are not too many any more when their request has ended", async () => {
+    lingering = new Set([5]);
+    surplus = 1;
+    await pass(5);
+    surplus = 0;
+    await pass(1);
+    lingering.clear();
+    await pass(30);
+    expect(holdings.serves(5)).toBe(true);
+    expect(told.slice(1)).toEqual([]);
+  });
+
+  test("are not reported as overdue after their release", async () => {
+    surplus = 1;
+    busy.delete(5);
+    await pass(1);
+    surplus = 0;
+    await pass(10);
+    expect(told.slice(1)).toEqual([["closed", 5]]);
+  });
+
+  test("are those first that have waited to go before", async () => {
+    lingering = new Set(FIVE);
+    surplus = 1;
+    await pass(1);
+    surplus = 3;
+    await pass(1);
+    surplus = 2;
+    await pass(1);
+    expect(told.length).toBe(1);
+    lingering.clear();
+    await pass(1);
+    expect(told.slice(1)).toEqual([
+      ["closed", 5],
+      ["closed", 4],
+    ]);
+  });
+
+  test("wait for 20 s each, from when they were chosen", async () => {
+    lingering = new Set(FIVE);
+    surplus = 1;
+    await pass(5);
+    surplus = 2;
+    await pass(15);
+    expect(told.slice(1)).toEqual([]);
+    await pass(1);
+    expect(told.slice(1)).toEqual([["closed", 5]]);
+    surplus = 2;
+    await pass(4);
+    expect(told.slice(1)).toEqual([
+      ["closed", 5],
+      ["overdue", 5],
+    ]);
+    await pass(1);
+    expect(told.at(-1)).toEqual(["closed", 4]);
+  });
+
+  test("are released as soon as their last actor is dropped", async () => {
+    surplus = 1;
+    await pass(1);
+    busy.delete(5);
+    const before = all("assign").length;
+    holdings.actorGone(4);
+    await turn();
+    expect(all("assign").length).toBe(before);
+    holdings.actorGone(5);
+    await turn();
+    expect(all("release")).toEqual([["release", "D1", [5, claim()]]]);
+  });
+
+  test("are held again if they were claimed again after a release with a lost response", async () => {
+    surplus = 1;
+    await pass(1);
+    surplus = 0;
+    owned.set(5, claim(2, true));
+    await pass(1);
+    expect(told.slice(1)).toEqual([
+      ["closed", 5],
+      ["claimed", [5], [5]],
+    ]);
+    expect(holdings.serves(5)).toBe(true);
+  });
+
+  test("stay closed, and are not claimed again, while they are still ours under the same epoch", async () => {
+    surplus = 1;
+    await pass(1);
+    surplus = 0;
+    await pass(3);
+    expect(told.slice(1)).toEqual([
+      ["closed", 5],
+      ["overdue", 5],
+    ]);
+    expect(holdings.serves(5)).toBe(false);
+  });
+
+  test("are released as unclean if they were claimed as unclean and have attempts in doubt", async () => {
+    owned = new Map(FIVE.map((shard) => [shard, claim(shard, shard > 3)]));
+    lose("D1");
+    await pass(1);
+    inDoubt = new Set([3, 4]);
+    ended.abort();
+    await running;
+    const left = FIVE.map((shard) => [shard, claim(shard, shard === 4)]);
+    expect(all("leave")).toEqual([["leave", "D2", ...left]]);
+    expect(holdings.shards.size).toBe(0);
+  });
+});
+
+describe("a lease that is lost", () => {
+  test("takes everything with it, and a new one is taken at once under another id", async () => {
+    surplus = 1;
+    await pass(1);
+    fenced.add("D1");
+    await pass(1);
+    expect(told.slice(2)).toEqual([["lost"], ["claimed", FIVE, []], ["closed", 5]]);
+    expect(holdings.id).toBe("D2");
+    expect(all("join")).toEqual([
+      ["join", "D1"],
+      ["join", "D2"],
+    ]);
+    expect(logged).toContainEqual(["lease.lost", { dispatcher_id: "D1" }]);
+    // A shard that was closed under the old lease is not overdue under the new one.
+    await pass(1);
+    expect(told.at(-1)).toEqual(["closed", 5]);
+  });
+
+  test("holds nothing until there is a new one", () => {
+    lose("D1");
+    expect([holdings.id, holdings.shards.size, holdings.safe]).toEqual(["D2", 0, false]);
+    expect(holdings.serves(1)).toBe(false);
+  });
+
+  test("leaves nothing behind of the shards that were to be given up under it", async () => {
+    lingering = new Set([4]);
+    surplus = 1;
+    await pass(1);
+    surplus = 2;
+    await pass(1);
+    expect(told.slice(1)).toEqual([["closed", 5]]);
+    owned = new Map([1, 2, 3].map((shard) => [shard, claim(2)]));
+    surplus = 1;
+    lose("D1");
+    await pass(1);
+    expect(told.slice(2)).toEqual([["lost"], ["claimed", [1, 2, 3], []], ["closed", 3]]);
+  });
+
+  test("is not renewed by a renewal of the former lease", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    answering.renew = promise;
+    await pass(1);
+    lose("D1");
+    resolve();
+    await turn();
+    expect(all("join")).toEqual([
+      ["join", "D1"],
+      ["join", "D2"],
+    ]);
+    // One check is that of the start, and one that of the new lease.
+    expect(checks).toBe(2);
+  });
+
+  test("is lost only under its own id: another id changes nothing", () => {
+    lose("D0");
+    expect([holdings.id, holdings.shards.size, holdings.safe]).toEqual(["D1", 5, true]);
+    expect(told.length).toBe(1);
+  });
+
+  test("does not keep the process from ending in good order if it cannot be released", async () => {
+    answering.leave = Promise.reject(new Error("connect ECONNREFUSED"));
+    ended.abort();
+    await running;
+    expect(logged.at(-1)).toMatchObject(["lease.release_failed", {}]);
+  });
+
+  test("is not released by a process that may have unrecorded attempts", async () => {
+    holdings.abandon();
+    ended.abort();
+    await running;
+    expect(all("leave")).toEqual([]);
+  });
+});
+
+describe("a renewal", () => {
+  test("is reported, whether it succeeded or not", async () => {
+    expect(checks).toBe(1);
+    await pass(1);
+    expect(checks).toBe(2);
+    answering.renew = Promise.reject(new Error("connect ECONNREFUSED"));
+    await pass(1);
+    expect(checks).toBe(3);
+    expect(logged.at(-1)).toMatchObject(["lease.renew_failed", { error: "connect ECONNREFUSED" }]);
+  });
+
+  test("goes on while an expiry or an assignment of shards waits for PostgreSQL", async () => {
+    rows = [{ id: "other", renewedAt: clock.now() }];
+    const { promise, resolve } = Promise.withResolvers<void>();
+    await pass(1);
+    answering.assign = promise;
+    await pass(20);
+    expect(all("expire")).toEqual([["expire", "other"]]);
+    expect(holdings.safe).toBe(true);
+    resolve();
+  });
+
+  test("that succeeds when PostgreSQL is back gives a process its place that started before", async () => {
+    ended.abort();
+    await running;
+    logged = [];
+    answering.join = Promise.reject(new Error("write CONNECT_TIMEOUT"));
+    start();
+    await turn();
+    await pass(2);
+    expect(logged.map(([event]) => event)).toEqual(
+      Array.from({ length: 3 }, () => "lease.renew_failed"),
+    );
+    expect(holdings.serves(1)).toBe(false);
+    answering = {};
+    await pass(2);
+    expect(holdings.serves(1)).toBe(true);
+  });
+
+  test("makes sending safe again after a suspension, which the monotonic clock does not show", async () => {
+    aheadMs = 60_000;
+    expect(holdings.safe).toBe(false);
+    await pass(1);
+    expect(holdings.safe).toBe(true);
+  });
+
+  test("makes sending safe for 2.5 s from when it began", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    answering.renew = promise;
+    clock.advance(LEASE_SAFE_MS - 1);
+    expect(holdings.safe).toBe(true);
+    clock.advance(1);
+    expect(holdings.safe).toBe(false);
+    resolve();
+  });
+
+  test.each([
+    ["ahead", 1],
+    ["behind", -1],
+  ])("is void if the clock of the machine was set 500 ms %s, but not at 499 ms", (_, sign) => {
+    aheadMs = sign * 499;
+    expect(holdings.safe).toBe(true);
+    aheadMs = sign * 500;
+    expect(holdings.safe).toBe(false);
+  });
+});
+
+const FIVE = [1, 2, 3, 4, 5];
+
+const claim = (epoch = 1, unclean = false): Claim => ({ epoch, unclean });
 
 let clock: FakeClock;
 
-let suspendedMs: number;
+/** The time by which the wall clock of the machine was set forward. */
+let aheadMs: number;
 
 let ended: AbortController;
 
-let said: string[];
+/** The shards of this dispatcher in PostgreSQL. */
+let owned: Map<number, Claim>;
 
 let surplus: number;
 
-let lingering: boolean;
-
-let busy: boolean;
-
-let hasPostgres: boolean;
-
-let hasInDoubt: boolean;
-
+/** The leases of all dispatchers in PostgreSQL. */
 let rows: Heartbeat[];
 
-let looks: number;
+/** Whether this dispatcher is the only one and holds every shard, by its last renewal. */
+let isAlone: boolean;
 
-let assignments: number;
+/** The ids of expired leases. */
+let fenced: Set<string>;
 
-/** Delays the responses of PostgreSQL to renewals, or to calls about shards. */
-let isRenewing: Promise<void> | undefined;
+/** The shards with work, with work that hangs, and with attempts in doubt. */
+let busy: Set<number>;
 
-let isAssigning: Promise<void> | undefined;
+let lingering: Set<number>;
 
-let running: Promise<void>;
+let inDoubt: Set<number>;
+
+/** The calls of PostgreSQL, and the reported events. */
+let asked: unknown[][];
+
+let told: unknown[][];
+
+let logged: unknown[][];
+
+let checks: number;
+
+/** Promises that delay the responses of PostgreSQL. */
+let answering: Partial<Record<"join" | "renew" | "assign" | "release" | "leave", Promise<void>>>;
+
+let ids: number;
 
 let holdings: Holdings;
 
-let make: () => Holdings;
+let running: Promise<void>;
+
+/** Starts a process with a lease of its own. */
+let start: () => void;
 
 beforeEach(async () => {
   clock = createFakeClock();
-  suspendedMs = 0;
-  const own: Clock = { ...clock, now: () => addMs(clock.now(), suspendedMs) };
-  ended = new AbortController();
-  said = [];
-  [surplus, lingering, busy, hasPostgres] = [0, false, true, true];
-  [hasInDoubt, rows, isRenewing, isAssigning] = [false, [], undefined, undefined];
-  [looks, assignments] = [0, 0];
-  let epoch = 1;
-  let isOurs = true;
+  owned = new Map(FIVE.map((shard) => [shard, claim()]));
+  [aheadMs, surplus, checks, fenced] = [0, 0, 0, new Set()];
+  [busy, lingering, inDoubt] = [new Set(FIVE), new Set(), new Set()];
+  [asked, told, logged, answering, isAlone] = [[], [], [], {}, false];
+  [rows, ids] = [[], 0];
   const leases: Leases = {
-    async join() {
-      if (!hasPostgres) throw new Error("write CONNECT_TIMEOUT");
+    async join(id) {
+      await answering.join;
+      asked.push(["join", id]);
     },
-    async renew() {
-      if (isRenewing !== undefined) await isRenewing;
-      return { now: clock.now(), isAlone: false };
+    async renew(id) {
+      await answering.renew;
+      return fenced.has(id) ? undefined : { now: clock.now(), isAlone };
     },
-    async assign() {
-      assignments += 1;
-      if (isAssigning !== undefined) await isAssigning;
-      const owned = new Map(isOurs ? [[SHARD, { epoch, unclean: true }]] : []);
-      return { owned, surplus: isOurs ? surplus : 0 };
+    async assign(id) {
+      asked.push(["assign", id]);
+      const answer = { owned: new Map(owned), surplus };
+      await answering.assign;
+      return answer;
     },
-    async heartbeats() {
-      looks += 1;
-      return rows;
-    },
-    async expire({ id }) {
-      said.push(`expires ${id}`);
+    heartbeats: async () => (asked.push(["heartbeats"]), rows),
+    expire({ id }) {
+      asked.push(["expire", id]);
       return new Promise(() => {});
     },
-    async release(_, claims) {
-      const claim = claims.get(SHARD);
-      said.push(`released ${claim?.epoch}${claim?.unclean ? " as unclean" : ""}`);
-      isOurs = false;
-      epoch += 1;
+    async release(id, claims) {
+      asked.push(["release", id, ...claims]);
+      await answering.release;
+      for (const shard of claims.keys()) owned.delete(shard);
     },
-    async leave() {
-      if (!hasPostgres) throw new Error("connect ECONNREFUSED");
-      said.push("left");
+    async leave(id, claims) {
+      await answering.leave;
+      asked.push(["leave", id, ...claims]);
     },
   };
-  const log = {
-    debug() {},
-    info() {},
-    warn: (event: string) => void said.push(event),
-    error() {},
+  const own: Clock = { ...clock, now: () => addMs(clock.now(), aheadMs) };
+  const say = (event: string, fields: object = {}) =>
+    void logged.push([event, { ...fields, stack: undefined }]);
+  const log = { debug() {}, info: say, warn: say, error() {} };
+  const use = {
+    hasInDoubt: (shard: number) => inDoubt.has(shard),
+    lingers: (shard: number) => lingering.has(shard),
+    busyShards: () => busy,
+    outage: () => undefined,
+    quarantined: () => [],
   };
-  make = () =>
-    new Holdings(
-      { clock: new PostgresClock(own), log, leases, newId: () => "one" },
-      {
-        hasInDoubt: () => hasInDoubt,
-        lingers: () => lingering,
-        busyShards: () => new Set(busy ? [SHARD] : []),
-        outage: () => undefined,
-        quarantined: () => [],
-      },
-      ({ kind }) => {
-        if (kind === "shard_closed") said.push("closed");
-        if (kind === "shard_overdue") said.push("overdue");
-      },
-    );
-  holdings = make();
-  running = holdings.run(ended.signal);
-  await pass(0);
+  start = () => {
+    ended = new AbortController();
+    const deps = { clock: new PostgresClock(own), log, leases, newId: () => `D${++ids}` };
+    holdings = new Holdings(deps, use, report);
+    running = holdings.run(ended.signal);
+  };
+  start();
+  await turn();
 });
 
 afterEach(async () => {
@@ -259,10 +489,35 @@ afterEach(async () => {
   await running;
 });
 
-/** Passes seconds, with a renewal in each. */
-async function pass(seconds: number): Promise<void> {
-  for (let second = 0; second <= seconds; second++) {
-    if (second > 0) clock.advance(1_000);
-    await Bun.sleep(0);
+const turn = () => Bun.sleep(0);
+
+function report(event: HoldingsEvent): void {
+  switch (event.kind) {
+    case "shards_claimed":
+      return void told.push(["claimed", event.shards, event.unclean]);
+    case "shard_closed":
+      return void told.push(["closed", event.shard]);
+    case "shard_overdue":
+      return void told.push(["overdue", event.shard]);
+    case "lease_checked":
+      return void (checks += 1);
+    case "lease_lost":
+      return lose(event.dispatcherId);
   }
 }
+
+/** Gives up the lease as the dispatcher does. */
+function lose(id: string): void {
+  if (holdings.lose(id)) told.push(["lost"]);
+}
+
+/** Passes seconds in steps of `stepMs`. Each second has a renewal and an assignment. */
+async function pass(seconds: number, stepMs = 1_000): Promise<void> {
+  for (let ms = 0; ms < seconds * 1_000; ms += stepMs) {
+    clock.advance(stepMs);
+    await turn();
+  }
+}
+
+/** Returns the calls of one kind. */
+const all = (kind: string) => asked.filter(([one]) => one === kind);

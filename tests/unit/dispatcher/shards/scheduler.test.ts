@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 
 import { Scheduler } from "../../../../dispatcher/shards/scheduler.ts";
-import type { DispatchStore } from "../../../../dispatcher/store/store.ts";
 import { SWEEP_MS, type SweptSubscription } from "../../../../dispatcher/store/sweep.ts";
 import { addMs } from "../../../../src/lib/clock.ts";
 import type { DueTimes, Wake } from "../../../../src/outbox/schedule.ts";
@@ -16,7 +15,7 @@ describe("a received wake", () => {
     publish(wake("B", 8));
     publish(wake("C"));
     await Bun.sleep(0);
-    expect(woken).toEqual(["A", "C"]);
+    expect(woken()).toEqual(["A", "C"]);
   });
 
   test("is removed from the sorted sets with those of the next 250 ms", async () => {
@@ -48,7 +47,7 @@ describe("a received wake", () => {
     publish(wake("A"));
     held.clear();
     await pass(250);
-    expect([woken, cleared]).toEqual([["A"], []]);
+    expect([woken(), cleared]).toEqual([["A"], []]);
   });
 });
 
@@ -68,14 +67,14 @@ describe("a sorted set", () => {
     await scheduler.plan(wake("A"), at(20));
     find = () => ({ due: ["A", "B"], nextAt: at(330) });
     await pass(20);
-    expect(woken).toEqual(["A", "B"]);
+    expect(woken()).toEqual(["A", "B"]);
     find = () => ({ due: [], nextAt: undefined });
     await pass(1_000);
     expect(looks).toEqual([
       [SHARD, 20],
       [SHARD, 330],
     ]);
-    expect(woken).toEqual(["A", "B"]);
+    expect(woken()).toEqual(["A", "B"]);
     expect(limits).toEqual([256, 256]);
   });
 
@@ -118,21 +117,6 @@ describe("a sorted set", () => {
   });
 });
 
-describe("a shard that was just claimed", () => {
-  test("is read and swept at once", async () => {
-    const found = { dueInMs: 0, waitedMs: 4_000 };
-    inPostgres = [
-      { subscriptionId: "A", shard: SHARD, ...found },
-      { subscriptionId: "B", shard: 8, ...found },
-    ];
-    scheduler.claimed([SHARD]);
-    await Bun.sleep(0);
-    expect(looks).toEqual([[SHARD, 0]]);
-    // A first query finds a few of each shard, a second one all.
-    expect([woken, swept]).toEqual([["A*", "A*"], [SHARD]]);
-  });
-});
-
 describe("a sweep of all shards", () => {
   test("reports due subscriptions, plans the others in time, and returns the longest wait", async () => {
     inPostgres = [
@@ -140,7 +124,7 @@ describe("a sweep of all shards", () => {
       { subscriptionId: "B", shard: SHARD, dueInMs: 500, waitedMs: -500 },
     ];
     await pass(SWEEP_MS);
-    expect([woken, swept]).toEqual([["A*"], [SHARD]]);
+    expect([woken(), swept()]).toEqual([["A*"], [SHARD]]);
     expect(scheduler.lagMs).toBe(4_000);
     expect(planned).toEqual([{ ...wake("B"), at: at(SWEEP_MS + 500) }]);
     await pass(600);
@@ -153,7 +137,102 @@ describe("a sweep of all shards", () => {
     await run();
     expect(warned).toEqual([["schedule.subscribe_failed", undefined]]);
     await pass(SWEEP_MS);
-    expect(swept).toEqual([SHARD]);
+    expect(swept()).toEqual([SHARD]);
+  });
+});
+
+describe("a sweep of many shards", () => {
+  beforeEach(() => {
+    held.clear();
+    for (let shard = 0; shard < 48; shard++) {
+      held.set(shard, { epoch: 1 });
+      const found = { subscriptionId: `of ${shard}`, shard, dueInMs: 0, waitedMs: shard * 100 };
+      inPostgres.push(found);
+    }
+  });
+
+  test("queries a few shards at once and reports them before it continues", async () => {
+    await pass(SWEEP_MS, SWEEP_MS);
+    expect(asked).toEqual([query(0), query(1), query(2)]);
+    expect(told.slice(15, 18)).toEqual(["of 15*", `swept ${query(0).join(" ")}`, "of 16*"]);
+    expect(scheduler.lagMs).toBe(4_700);
+  });
+
+  test("of a claim reads the sorted sets of the claimed shards alone, and sweeps them at once: first a little of each, then everything", async () => {
+    scheduler.claimed([7, 9, 1, 2, 3]);
+    await Bun.sleep(0);
+    expect(asked).toEqual([
+      [7, 9, 1, 2, 3],
+      [7, 9, 1, 2, 3],
+    ]);
+    expect(looks.map(([shard]) => shard)).toEqual([7, 9, 1, 2, 3]);
+    expect(sweepLimits).toEqual([16, undefined]);
+    expect(told.filter(isSwept)).toEqual(["swept 7 9 1 2 3"]);
+    expect(scheduler.lagMs).toBe(0);
+  });
+
+  test("of a claim does not wait for the one of all shards", async () => {
+    const first = Promise.withResolvers<void>();
+    answer = () => first.promise;
+    await pass(SWEEP_MS, SWEEP_MS);
+    answer = async () => {};
+    scheduler.claimed([7, 9]);
+    await Bun.sleep(0);
+    expect(asked).toEqual([query(0), [7, 9], [7, 9]]);
+    expect(told).toEqual(["of 7*", "of 9*", "of 7*", "of 9*", "swept 7 9"]);
+    first.resolve();
+  });
+
+  test("does not call a shard swept that was claimed anew during the query", async () => {
+    answer = async () => void held.set(7, { epoch: asked.length });
+    scheduler.claimed([7, 9]);
+    await Bun.sleep(0);
+    expect(told.filter(isSwept)).toEqual(["swept 9"]);
+  });
+
+  test("asks for no shard that is held no more, and does not call it swept", async () => {
+    scheduler.claimed([7, 99]);
+    await Bun.sleep(0);
+    expect(asked).toEqual([[7], [7]]);
+    expect(told.filter(isSwept)).toEqual(["swept 7"]);
+  });
+
+  test("that cannot reach Postgres is made again, of the same shards", async () => {
+    answer = async () => {
+      throw Object.assign(new Error("out of reach"), { code: "ECONNREFUSED" });
+    };
+    scheduler.claimed([7]);
+    await Bun.sleep(0);
+    answer = async () => {};
+    await pass(SWEEP_MS, SWEEP_MS);
+    expect(told).toContain("swept 7");
+    expect(told).toContain(`swept ${query(1).join(" ")}`);
+  });
+
+  test("of failing shards leaves out no other shard, and retries the failing ones individually", async () => {
+    const failing = new Set([8, 9]);
+    answer = async () => {
+      if (asked.at(-1)?.some((shard) => failing.has(shard))) throw new Error("damaged");
+    };
+    scheduler.claimed([8, 10]);
+    await pass(2 * SWEEP_MS, 100);
+    const others = [...held.keys()].filter((shard) => !failing.has(shard));
+    expect(new Set(swept())).toEqual(new Set(others));
+    expect(new Set(stuck)).toEqual(new Set([8, 9]));
+    failing.delete(8);
+    // A failing shard is retried after 30 s at most.
+    await pass(30_000, 100);
+    expect(swept()).toContain(8);
+    expect(swept()).not.toContain(9);
+  });
+
+  test("that reaches nothing ends with the dispatcher", async () => {
+    answer = async () => {
+      throw Object.assign(new Error("out of reach"), { code: "ECONNREFUSED" });
+    };
+    await pass(SWEEP_MS, 100);
+    await stop();
+    expect(told).toEqual([]);
   });
 });
 
@@ -166,6 +245,9 @@ test("the shutdown does not wait for the next read", async () => {
 
 const SHARD = 7;
 
+/** The shards of the n-th query of a sweep, from 0. */
+const query = (n: number) => Array.from({ length: 16 }, (_, i) => 16 * n + i);
+
 const wake = (subscriptionId: string, shard = SHARD): Wake => ({ subscriptionId, shard });
 
 /** Returns the instant `ms` after the start of a test. */
@@ -177,10 +259,25 @@ let start: Date;
 
 let held: Map<number, unknown>;
 
-/** The woken subscriptions; those that a sweep found have a star. */
-let woken: string[];
+/** The woken subscriptions, with a star if a sweep found them, and the swept shards (`swept 7 9`). */
+let told: string[];
 
-let swept: number[];
+const isSwept = (one: string) => one.startsWith("swept ");
+
+const woken = () => told.filter((one) => !isSwept(one));
+
+const swept = () => told.filter(isSwept).flatMap((one) => one.split(" ").slice(1).map(Number));
+
+/** The shards and the limit of each sweep query. */
+let asked: number[][];
+
+let sweepLimits: (number | undefined)[];
+
+/** Runs before the response to each sweep query. */
+let answer: () => Promise<void>;
+
+/** The shards that were logged as stuck. */
+let stuck: unknown[];
 
 let warned: unknown[][];
 
@@ -209,7 +306,9 @@ beforeEach(async () => {
   clock = createFakeClock();
   start = clock.now();
   held = new Map([[SHARD, {}]]);
-  [woken, swept, warned, planned, cleared, looks, limits] = [[], [], [], [], [], [], []];
+  [told, warned, stuck, planned, cleared] = [[], [], [], [], []];
+  [looks, limits, asked, sweepLimits] = [[], [], [], []];
+  answer = async () => {};
   inPostgres = [];
   find = () => ({ due: [], nextAt: undefined });
   schedule = {
@@ -231,23 +330,26 @@ afterEach(stop);
 
 async function run(): Promise<void> {
   ended = new AbortController();
-  const store = {
-    sweep: async (shards: readonly number[]) =>
-      inPostgres.filter(({ shard }) => shards.includes(shard)),
-  } as unknown as DispatchStore;
+  const sweep = async (shards: readonly number[], limit?: number) => {
+    asked.push([...shards]);
+    sweepLimits.push(limit);
+    await answer();
+    return inPostgres.filter(({ shard }) => shards.includes(shard));
+  };
   const log = {
     debug() {},
     info() {},
     warn: (event: string, fields?: object) =>
       void warned.push([event, fields && Reflect.get(fields, "shard")]),
-    error() {},
+    error: (event: string, fields?: object) =>
+      void (event === "sweep.stuck" && stuck.push(fields && Reflect.get(fields, "shard"))),
   };
   scheduler = new Scheduler(
-    { clock, log, schedule, store, holdings: { shards: held } },
+    { clock, log, schedule, store: { sweep }, holdings: { shards: held } },
     (event) => {
-      if (event.kind === "shards_swept") swept.push(...event.shards);
+      if (event.kind === "shards_swept") told.push(`swept ${event.shards.join(" ")}`);
       else if (event.kind === "woken")
-        woken.push(event.wake.subscriptionId + (event.isSwept ? "*" : ""));
+        told.push(event.wake.subscriptionId + (event.isSwept ? "*" : ""));
     },
   );
   running = scheduler.run(ended.signal);
@@ -259,11 +361,11 @@ async function stop(): Promise<void> {
   await running;
 }
 
-/** Passes time in steps of 10 ms and runs due work. */
-async function pass(ms: number): Promise<void> {
+/** Passes time in steps and runs due work. */
+async function pass(ms: number, stepMs = 10): Promise<void> {
   await Bun.sleep(0);
-  for (let n = 0; n < ms / 10; n++) {
-    clock.advance(10);
+  for (let n = 0; n < ms / stepMs; n++) {
+    clock.advance(stepMs);
     await Bun.sleep(0);
   }
 }

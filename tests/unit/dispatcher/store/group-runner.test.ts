@@ -119,6 +119,20 @@ describe("a quarantined key", () => {
     expect([done, runner.quarantined]).toEqual([["A1", "A2"], 0]);
   });
 
+  test("keeps an item that joins during a try that may take more items than there are", async () => {
+    let isLocked = true;
+    const { runner, done, pass } = running((items) => {
+      if (isLocked) throw failure("55P03");
+      // The try after the success of B1 may take two items, but only one is there.
+      if (items.join(" ") === "B2") void runner.run(["B3"]);
+    });
+    await runner.run(["B1"]);
+    await runner.run(["B2"]);
+    isLocked = false;
+    await pass(1_000);
+    expect([done, runner.quarantined]).toEqual([["B1", "B2", "B3"], 0]);
+  });
+
   test("does not stop others from being retried and done", async () => {
     const { runner, done, pass } = running((items) => {
       if (items.includes("A1")) throw failure("XX001");

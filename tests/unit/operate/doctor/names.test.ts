@@ -20,13 +20,20 @@ test("a name with our prefix that resembles no setting is reported without a gue
   ]);
 });
 
+test("a removed setting is reported as such", () => {
+  expect(askedOf("OTP_TTL_S", "SLOW_STATEMENT_MS_FILE")).toEqual([
+    ["OTP_TTL_S has no effect any more", "Remove it; CHANGELOG.md has the reason."],
+    ["SLOW_STATEMENT_MS_FILE has no effect any more", "Remove it; CHANGELOG.md has the reason."],
+  ]);
+});
+
 test("a name with two edits is reported, one with three is not", () => {
   expect(askedOf("SERVER_RO")).toHaveLength(1);
   expect(askedOf("SERVER_R")).toEqual([]);
 });
 
 test("settings and other programs' variables are not reported", () => {
-  const ours = ["PORT", "DATABASE_URL_FILE", "WEBHOOK_CA_FILE", "OTP_TTL_S", "SETUP_PLANS"];
+  const ours = ["PORT", "DATABASE_URL_FILE", "WEBHOOK_CA_FILE", "LOG_LEVEL", "SETUP_PLANS"];
   const demo = ["WEBHOOK_SECRET", "DATA_DIR", "DISPATCHERS", "OTEL_TRACES_SAMPLER_ARG"];
   const shell = ["PATH", "HOME", "HOSTNAME", "LOGNAME", "USER", "PWD", "POST", "TERM", "MAIL"];
   const others = ["PGHOST", "PGPASSWORD", "SSH_CLIENT", "KUBERNETES_PORT", "REDIS_PORT_6379_TCP"];

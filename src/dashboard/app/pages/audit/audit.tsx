@@ -95,7 +95,7 @@ function ExportButton({ query }: { readonly query: AuditQuery }) {
       name="audit-log"
       noun={["entry", "entries"]}
       start={() => async (cursor) => {
-        const { rows = [], next } = await load(cursor);
+        const { rows, next } = await load(cursor);
         return { data: [...rows], next_cursor: next };
       }}
       lineOf={({ details, ...entry }) => ({ ...entry, details: JSON.stringify(details) })}

@@ -2,7 +2,7 @@ import { queryOptions } from "@tanstack/react-query";
 
 import { answerOf, type ApiClient, atCursor } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
-import { listOptions, type RowOf, useRefresh } from "../../ui/pages.ts";
+import { ALL_PAGES, listOptions, type RowOf, useRefresh } from "../../ui/pages.ts";
 import { clientBody, isPlatformPath, type ClientDraft, type ClientsPath } from "./client-model.ts";
 import type { Scope } from "./client-model.ts";
 
@@ -11,8 +11,10 @@ const PAGE = 20;
 const tokensOf = (api: ApiClient) => api.account["personal-access-tokens"];
 
 export const apiTokensOptions = (api: ApiClient) =>
-  listOptions(["api-tokens"], (cursor) =>
-    answerOf(tokensOf(api).get({ query: { limit: PAGE, ...atCursor(cursor) } })),
+  listOptions(
+    ["api-tokens"],
+    (cursor) => answerOf(tokensOf(api).get({ query: { limit: PAGE, ...atCursor(cursor) } })),
+    ALL_PAGES,
   );
 
 /** Reads whether the user has a personal access token and when it was last used, but not the token itself. */
@@ -47,8 +49,10 @@ function clientsAt(api: ApiClient, path: ClientsPath) {
 }
 
 export const oauthClientsOptions = (api: ApiClient, path: ClientsPath) =>
-  listOptions(["oauth-clients", path], (cursor) =>
-    answerOf(clientsAt(api, path).get({ query: { limit: PAGE, ...atCursor(cursor) } })),
+  listOptions(
+    ["oauth-clients", path],
+    (cursor) => answerOf(clientsAt(api, path).get({ query: { limit: PAGE, ...atCursor(cursor) } })),
+    ALL_PAGES,
   );
 
 export type OAuthClient = RowOf<typeof oauthClientsOptions>;

@@ -230,9 +230,7 @@ function ClientName({
   return (
     <Stack gap={2}>
       <Group gap="xs">
-        <Text fw={600} size="sm">
-          {client.name}
-        </Text>
+        <CellText title={client.name} />
         <Tag>{client.confidential ? "Confidential" : "Public"}</Tag>
         {client.first_party && <Tag>First-party</Tag>}
         {isPlatformPath(path) && (

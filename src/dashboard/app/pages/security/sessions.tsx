@@ -9,7 +9,7 @@ import { ConfirmedAction } from "../../ui/dialog.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { CellText, Dimmed, Section } from "../../ui/layout.tsx";
 import { List, rowsOf } from "../../ui/list.tsx";
-import { listOptions, type RowOf, useList, useRefresh } from "../../ui/pages.ts";
+import { ALL_PAGES, listOptions, type RowOf, useList, useRefresh } from "../../ui/pages.ts";
 import { ExactTime, LastUsed, Time } from "../../ui/time.tsx";
 import { deviceOf } from "../../ui/format.ts";
 
@@ -21,7 +21,7 @@ function readPage(api: ApiClient, limit: number, cursor: string | undefined) {
 }
 
 const sessionsOptions = (api: ApiClient) =>
-  listOptions(["sessions"], (cursor) => readPage(api, PAGE, cursor));
+  listOptions(["sessions"], (cursor) => readPage(api, PAGE, cursor), ALL_PAGES);
 
 /** Session of the signed-in user, as the API lists it. Sessions whose token is no longer valid are not listed. */
 type OwnSession = RowOf<typeof sessionsOptions>;

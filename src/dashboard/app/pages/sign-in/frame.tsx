@@ -3,6 +3,7 @@ import { useDocumentTitle } from "@mantine/hooks";
 import type { ReactNode } from "react";
 
 import { BrandMark } from "../../shell/brand.tsx";
+import css from "./sign-in.module.css";
 
 interface FrameProps {
   readonly title: string;
@@ -14,7 +15,7 @@ interface FrameProps {
 export function Frame({ title, children, below }: FrameProps) {
   useDocumentTitle(`${title} · ReviewRelay`);
   return (
-    <main className="sign-in">
+    <main className={css.frame}>
       <Stack gap="lg">
         <Group gap="xs" justify="center">
           <BrandMark size={28} />

@@ -10,6 +10,7 @@ import { useWait } from "../../ui/time.tsx";
 import { Forgotten, MethodStep } from "./steps.tsx";
 import { Frame } from "./frame.tsx";
 import { type Notice, SignInError, useNotice } from "./messages.tsx";
+import css from "./sign-in.module.css";
 
 /** Second step of a sign-in. It is a separate script chunk, because most users have no second factor. */
 const SecondStep = page(() => import("./second-step.tsx"));
@@ -98,7 +99,7 @@ export function SignIn({ onMethod }: SignInProps) {
  */
 function NoticeBox({ notice }: { readonly notice: Notice | undefined }) {
   return (
-    <output className="notice">
+    <output className={css.notice}>
       {notice !== undefined && (
         <Alert
           color={notice.isError ? "red" : "blue"}

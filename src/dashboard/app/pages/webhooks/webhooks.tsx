@@ -13,13 +13,13 @@ import {
   type Health,
   healthOptions,
   incidentOptions,
+  readDeliveries,
   statsOptions,
   type SubscriptionProps,
   subscriptionKey,
   subscriptionsOptions,
 } from "./data/reads.ts";
 import { ALL_FAILURES } from "./data/filters.ts";
-import { readDeliveries } from "./data/list-reads.ts";
 import {
   disabledBecause,
   eventsInWords,

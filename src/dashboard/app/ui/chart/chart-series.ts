@@ -3,7 +3,7 @@ export type Pattern = "solid" | "stripes" | "dots" | "lines";
 
 export interface ChartSeries {
   readonly label: string;
-  /** Name of a CSS variable that chart.css defines. */
+  /** Name of a CSS variable that ui.css defines. */
   readonly color: `--chart-${string}`;
   readonly shape: "bar" | "line" | "area";
   /** Pattern of the series' bars; solid if absent. */

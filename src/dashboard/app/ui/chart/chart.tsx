@@ -23,6 +23,7 @@ import {
   type SelectPeriod,
   textOf,
 } from "./chart-series.ts";
+import css from "./chart.module.css";
 
 /**
  * Draws values over time with a legend. Offers the same values as a table, for users who cannot see or point at
@@ -32,7 +33,7 @@ export function Chart(props: ChartProps & { readonly actions?: ReactNode }) {
   const { title, times, actions, onSelect } = props;
   const [point, setPoint] = useState<ChartPoint>();
   return (
-    <Paper withBorder p="md" component="figure" className="chart">
+    <Paper withBorder p="md" component="figure">
       <Group gap="4px 16px" mb="xs" component="figcaption">
         <Title order={3} size="h5">
           {title}
@@ -40,7 +41,7 @@ export function Chart(props: ChartProps & { readonly actions?: ReactNode }) {
         <Legend {...props} />
         {actions}
       </Group>
-      <div className="chart-area">
+      <div className={css.area}>
         <Plot {...props} onPoint={setPoint} />
         {point && <Tip {...props} point={point} />}
       </div>
@@ -54,7 +55,7 @@ export function Chart(props: ChartProps & { readonly actions?: ReactNode }) {
 
 function Legend({ series }: ChartProps) {
   return (
-    <Group gap="4px 16px" component="ul" className="chart-legend">
+    <Group gap="4px 16px" component="ul" className={css.legend}>
       {series.map((one) => (
         <Text size="sm" component="li" key={one.label}>
           <SeriesKey {...one} />
@@ -71,7 +72,7 @@ function Legend({ series }: ChartProps) {
 function SeriesKey({ color, shape, pattern }: ChartSeries) {
   return (
     <span
-      className="chart-key"
+      className={css.key}
       data-shape={shape}
       data-pattern={pattern}
       style={{ color: `var(${color})` }}
@@ -92,7 +93,8 @@ function Tip({
   if (time === undefined) return null;
   return (
     <div
-      className="chart-tip"
+      className={css.tip}
+      data-tip
       aria-hidden
       style={isRight ? { right: `calc(100% - ${left - 12}px)` } : { left: left + 12 }}
     >
@@ -138,7 +140,7 @@ function Plot(props: ChartProps & { readonly onPoint: OnPoint }) {
   }, [scheme, shape]);
   const selects = props.onSelect !== undefined || undefined;
   return (
-    <div ref={host} className="chart-plot" style={{ height }} data-selects={selects} aria-hidden />
+    <div ref={host} className={css.plot} style={{ height }} data-selects={selects} aria-hidden />
   );
 }
 
@@ -164,12 +166,12 @@ function dataOf(
 function ChartTable({ title, times, series, format, formatTime }: ChartProps) {
   const [isOpen, setOpen] = useState(false);
   return (
-    <details className="chart-table" onToggle={(event) => setOpen(event.currentTarget.open)}>
+    <details className={css.table} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>Show as a table</summary>
       {isOpen && (
         // The box is focusable, so that keyboard users can scroll it.
         // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex
-        <section className="scroll-box" tabIndex={0} aria-label={`${title}: table`}>
+        <section className={css.scrollBox} tabIndex={0} aria-label={`${title}: table`}>
           <DataTable
             caption={title}
             rows={times.map((time, index) => ({ time, index }))}
@@ -199,7 +201,7 @@ function PeriodSelect({ times, step, formatTime, onSelect }: PeriodSelectProps) 
   const since = times.find((time) => time === chosen.since) ?? times[0] ?? 0;
   const until = ends.find((time) => time === chosen.until) ?? ends.at(-1) ?? 0;
   return (
-    <details className="chart-table">
+    <details className={css.table}>
       <summary>Select a period</summary>
       <Group align="flex-end" gap="sm" mt="xs">
         <NativeSelect

@@ -1,3 +1,5 @@
+import css from "./sparkline.module.css";
+
 /** Numbers that one bar shows for a time step. */
 interface Bar {
   readonly good: number;
@@ -21,7 +23,7 @@ export function Sparkline({
   const heightOf = (value: number) => (value === 0 ? 0 : Math.max(2, (value / most) * PLOT_HEIGHT));
   return (
     <svg
-      className="sparkline"
+      className={css.sparkline}
       viewBox={`0 0 ${width} ${PLOT_HEIGHT}`}
       preserveAspectRatio="none"
       role="img"

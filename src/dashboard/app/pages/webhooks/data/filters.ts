@@ -1,8 +1,12 @@
 import { idOf } from "../../../ui/format.ts";
-import type { Attempt } from "./reads.ts";
 
 /** Delivery attempt as the event stream sends it. */
-export type AttemptRow = Pick<Attempt, "event_id" | "event" | "started_at" | "outcome">;
+export interface AttemptRow {
+  readonly event_id: string;
+  readonly event: string;
+  readonly started_at: string;
+  readonly outcome: string;
+}
 
 type AttemptFilter = Pick<DeliveryFilter, "event" | "event_id" | "outcome" | "since" | "until">;
 export const OUTCOMES = ["delivered", "retry", "failed", "interrupted"] as const;

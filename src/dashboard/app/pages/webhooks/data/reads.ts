@@ -1,6 +1,14 @@
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 
-import { answerOf, type ApiClient, type DataOf } from "../../../api/client.ts";
+import {
+  answerOf,
+  type ApiClient,
+  atCursor,
+  type DataOf,
+  type QueryOf,
+} from "../../../api/client.ts";
+import { listOptions, READ_ONCE } from "../../../ui/pages.ts";
+import { type DeliveryFilter, deliveryQuery } from "./filters.ts";
 import { statsQuery, type Span } from "./stats-range.ts";
 
 /**
@@ -26,7 +34,7 @@ export function deliveryAt(api: ApiClient, id: string, eventId: string) {
 }
 
 /** Returns the routes that read a subscription: the partner's own routes, or the operator's routes for this partner. */
-export function readableAt({ api, partnerId }: Reader, id: string) {
+function readableAt({ api, partnerId }: Reader, id: string) {
   const given = encodeURIComponent(id);
   return partnerId === undefined
     ? api.partner.webhooks({ id: given })
@@ -139,6 +147,86 @@ export const deliveryOptions = (reader: Reader, id: string, eventId: string) =>
     },
   });
 
+const DELIVERIES_PER_PAGE = 100;
+
+export function readDeliveries(
+  reader: Reader,
+  id: string,
+  filter: DeliveryFilter,
+  {
+    limit = DELIVERIES_PER_PAGE,
+    cursor,
+  }: { readonly limit?: number; readonly cursor?: string | undefined },
+) {
+  const { messages } = readableAt(reader, id);
+  const given = { limit, ...deliveryQuery(filter, Date.now()), ...atCursor(cursor) };
+  // The assertion is needed because the filter values are plain strings from the address. They were checked
+  // against the values that this version knows, and the API validates them again.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  return answerOf(messages.get({ query: given as unknown as QueryOf<typeof messages.get> }));
+}
+
+/** Reads one event in the form in which the event list returns it, which includes the review. */
+export const listedDeliveryOptions = (reader: Reader, id: string, eventId: string) =>
+  queryOptions({
+    queryKey: subscriptionKey(id, "listed-delivery", eventId),
+    queryFn: async () => {
+      const { data } = await readDeliveries(reader, id, { event_id: eventId }, { limit: 1 });
+      return data[0] ?? null;
+    },
+  });
+
+/**
+ * Maximum number of empty pages in a row that are skipped automatically. A filtered page may be empty although later
+ * pages contain matches. After this number of pages the user must ask for more.
+ */
+const MAX_EMPTY_PAGES = 10;
+
+/** Lists the events of a subscription that match the filter, with their deliveries. */
+export const deliveriesOptions = (reader: Reader, id: string, filter: DeliveryFilter) => ({
+  ...listOptions(subscriptionKey(id, "deliveries", filter), async (cursor) => {
+    let page = await readDeliveries(reader, id, filter, { cursor });
+    for (let i = 0; i < MAX_EMPTY_PAGES && page.data.length === 0 && page.next_cursor !== null; i++)
+      page = await readDeliveries(reader, id, filter, { cursor: page.next_cursor });
+    return page;
+  }),
+  ...READ_ONCE,
+});
+
+/** Maximum number of events that one "recover" request queues, and that a search for the events of a filter finds. */
+export const MAX_RESENT_EVENTS = 10_000;
+
+interface EventSearch {
+  readonly reader: Reader;
+  readonly id: string;
+  readonly filter: DeliveryFilter;
+  readonly onProgress: (count: number) => void;
+}
+
+/** Reads the ids of the events of a filter that are not queued, the oldest first. */
+export const settledEventsOptions = ({ reader, id, filter, onProgress }: EventSearch) =>
+  queryOptions({
+    queryKey: ["resend", id, filter],
+    queryFn: async ({ signal }) => {
+      const ids = new Set<string>();
+      let cursor: string | undefined;
+      do {
+        const page = await readDeliveries(reader, id, filter, { cursor });
+        signal.throwIfAborted();
+        for (const one of page.data) if (one.settled_at !== null) ids.add(one.event_id);
+        cursor = page.next_cursor ?? undefined;
+        onProgress(ids.size);
+      } while (cursor !== undefined && ids.size < MAX_RESENT_EVENTS);
+      return {
+        ids: [...ids].slice(0, MAX_RESENT_EVENTS).toReversed(),
+        isCut: cursor !== undefined,
+      };
+    },
+    gcTime: 0,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+
+export type ListedDelivery = NonNullable<DataOf<typeof listedDeliveryOptions>>;
 export type Subscription = DataOf<typeof subscriptionOptions>;
 /** Properties of a component that shows a subscription. */
 export interface SubscriptionProps {

@@ -16,9 +16,15 @@ import { Icon } from "../../../ui/icon.tsx";
 import { useIsNarrow } from "../../../ui/layout.tsx";
 import { notify } from "../../../ui/notify.ts";
 import { type FollowAttempts, useReader, useIsReadOnly } from "../data/data.ts";
-import { deliveryFilterOf } from "../data/filters.ts";
-import { type ListedDelivery, readDeliveries } from "../data/list-reads.ts";
-import type { SubscriptionProps, Reader, Subscription } from "../data/reads.ts";
+import { type DeliveryFilter, deliveryFilterOf } from "../data/filters.ts";
+import {
+  type ListedDelivery,
+  MAX_RESENT_EVENTS,
+  readDeliveries,
+  settledEventsOptions,
+  type Subscription,
+  type SubscriptionProps,
+} from "../data/reads.ts";
 import { NOTHING_SENT } from "../data/subscription-words.ts";
 import { type Period, useSubscriptionActions } from "../data/use-subscription-actions.ts";
 import { ChartStrip, ListChart } from "../stats/over-time.tsx";
@@ -116,11 +122,6 @@ function lineOfDelivery({ attempts, ...delivery }: ListedDelivery): Line {
 }
 
 const DAY_MS = 86_400_000;
-/**
- * Maximum number of events that one "recover" request queues. A search for the events of a filter ends at this
- * number, too.
- */
-const MAX_EVENTS = 10_000;
 /** Maximum number of events in one request that queues events by their ids (contract 6.14). */
 const REDELIVER_CHUNK = 100;
 
@@ -179,7 +180,8 @@ function ResendDialog({ subscription, onClose }: ResendProps & { readonly onClos
     const queued = await recover(chosen);
     return {
       queued,
-      rest: queued >= MAX_EVENTS ? " There may be more undelivered events: resend again." : "",
+      rest:
+        queued >= MAX_RESENT_EVENTS ? " There may be more undelivered events: resend again." : "",
     };
   };
   return (
@@ -236,15 +238,12 @@ function ResendDialog({ subscription, onClose }: ResendProps & { readonly onClos
 }
 
 /** Counts the events of a filter as soon as it is chosen, and describes the result. */
-function useCounted(id: string, filter: Search["filter"], isChosen: boolean) {
+function useCounted(id: string, filter: DeliveryFilter, isChosen: boolean) {
   const reader = useReader();
   const [read, setRead] = useState(0);
   const { data, error } = useQuery({
-    queryKey: ["resend", id, filter],
-    queryFn: ({ signal }) => settledEvents({ reader, id, filter, signal, onProgress: setRead }),
+    ...settledEventsOptions({ reader, id, filter, onProgress: setRead }),
     enabled: isChosen,
-    gcTime: 0,
-    staleTime: Number.POSITIVE_INFINITY,
   });
   const ids = data?.ids ?? [];
   const which = `${data?.isCut === true ? "The newest " : ""}${counted(ids.length, "event")}`;
@@ -267,29 +266,7 @@ function useUndelivered(id: string, period: Period | undefined) {
   if (period === undefined) return { count: 0, words: "Choose the start of the period." };
   if (count === undefined) return { count: 0, words: "Counting …" };
   if (count === 0) return { count, words: "All events of this period are delivered or queued." };
-  const which = `${count >= MAX_EVENTS ? "The oldest " : ""}${counted(count, "undelivered event")}`;
+  const which = `${count >= MAX_RESENT_EVENTS ? "The oldest " : ""}${counted(count, "undelivered event")}`;
   const words = `${which} of this period will be resent, oldest first, with the same X-SVC-Delivery.`;
   return { count, words };
-}
-
-interface Search {
-  readonly reader: Reader;
-  readonly id: string;
-  readonly filter: ReturnType<typeof deliveryFilterOf>;
-  readonly signal: AbortSignal;
-  readonly onProgress: (count: number) => void;
-}
-
-/** Reads the ids of the events of a filter that are not queued, the oldest first. */
-async function settledEvents({ reader, id, filter, signal, onProgress }: Search) {
-  const ids = new Set<string>();
-  let cursor: string | undefined;
-  do {
-    const page = await readDeliveries(reader, id, filter, { cursor });
-    signal.throwIfAborted();
-    for (const one of page.data) if (one.settled_at !== null) ids.add(one.event_id);
-    cursor = page.next_cursor ?? undefined;
-    onProgress(ids.size);
-  } while (cursor !== undefined && ids.size < MAX_EVENTS);
-  return { ids: [...ids].slice(0, MAX_EVENTS).toReversed(), isCut: cursor !== undefined };
 }

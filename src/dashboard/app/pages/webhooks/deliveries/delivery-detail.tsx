@@ -22,8 +22,13 @@ import { Facts, TextLink } from "../../../ui/layout.tsx";
 import { EmptyState, Loaded } from "../../../ui/states.tsx";
 import { Countdown, ExactTime } from "../../../ui/time.tsx";
 import { useReader, useIsReadOnly } from "../data/data.ts";
-import { type ListedDelivery, listedDeliveryOptions } from "../data/list-reads.ts";
-import { type Delivery, deliveryOptions, subscriptionOptions } from "../data/reads.ts";
+import {
+  type Delivery,
+  deliveryOptions,
+  type ListedDelivery,
+  listedDeliveryOptions,
+  subscriptionOptions,
+} from "../data/reads.ts";
 import { NOTHING_SENT } from "../data/subscription-words.ts";
 import { useSubscriptionActions } from "../data/use-subscription-actions.ts";
 import { AttemptCard } from "./attempt-card.tsx";

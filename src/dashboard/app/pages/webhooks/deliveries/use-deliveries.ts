@@ -1,10 +1,9 @@
-import { type InfiniteData, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useEffectEvent, useState } from "react";
 import { useSearchParams } from "wouter";
 
 import { type LiveState, useStreamStart } from "../../../session/live.ts";
-import { type KeptPage, slotsOf } from "../../../ui/pages.ts";
-import { listOptions, READ_ONCE, useList } from "../../../ui/pages.ts";
+import { type Pages, useList } from "../../../ui/pages.ts";
 import { type FollowAttempts, useReader } from "../data/data.ts";
 import {
   ALL_FAILURES,
@@ -13,8 +12,7 @@ import {
   type DeliveryFilter,
   deliveryFilterOf,
 } from "../data/filters.ts";
-import { type ListedDelivery, readDeliveries } from "../data/list-reads.ts";
-import { type Reader, subscriptionKey } from "../data/reads.ts";
+import { deliveriesOptions, type ListedDelivery } from "../data/reads.ts";
 
 interface ListStream {
   readonly live: LiveState;
@@ -39,22 +37,6 @@ function useOutdated(live: LiveState, pages: number) {
   }
   return [isOutdated, setOutdated] as const;
 }
-
-/**
- * Maximum number of empty pages in a row that are skipped automatically. A filtered page may be empty although later
- * pages contain matches. After this number of pages the user must ask for more.
- */
-const MAX_EMPTY_PAGES = 10;
-
-const deliveriesOptions = (reader: Reader, id: string, filter: DeliveryFilter) => ({
-  ...listOptions(subscriptionKey(id, "deliveries", filter), async (cursor) => {
-    let page = await readDeliveries(reader, id, filter, { cursor });
-    for (let i = 0; i < MAX_EMPTY_PAGES && page.data.length === 0 && page.next_cursor !== null; i++)
-      page = await readDeliveries(reader, id, filter, { cursor: page.next_cursor });
-    return page;
-  }),
-  ...READ_ONCE,
-});
 
 /** Minimum interval in ms between two refreshes of the newest page. */
 const REFRESH_MS = 2_000;
@@ -121,9 +103,8 @@ function mayMatch(row: AttemptRow, { outcome, ...filter }: DeliveryFilter): bool
 export function useNeighbours(id: string, eventId: string) {
   const [params] = useSearchParams();
   const { queryKey } = deliveriesOptions(useReader(), id, deliveryFilterOf(params));
-  const pages =
-    useQueryClient().getQueryData<InfiniteData<KeptPage<ListedDelivery>>>(queryKey)?.pages ?? [];
-  const ids = slotsOf(pages).map((row) => row?.event_id);
+  const pages = useQueryClient().getQueryData<Pages<ListedDelivery>>(queryKey)?.pages ?? [];
+  const ids = pages.flatMap(({ rows }) => rows.map((row) => row.event_id));
   const at = ids.indexOf(eventId);
   return at < 0 ? {} : { previous: ids[at - 1], next: ids[at + 1] };
 }

@@ -1,0 +1,572 @@
+import { expect, test } from "bun:test";
+
+import type { Facts, Operation } from "../../verdicts/facts.ts";
+import { placePosts } from "../../verdicts/match.ts";
+import { countersFollowRecords } from "../../verdicts/state.ts";
+import { findViolations, judge } from "../../verdicts/violations.ts";
+import {
+  accepted,
+  at,
+  crash,
+  facts,
+  history,
+  post,
+  POSTS,
+  queued,
+  record,
+  RECORDS,
+  settled,
+  sign,
+  subscription,
+  SUBSCRIPTION,
+  wrongAnswer,
+} from "./valid-facts.ts";
+
+const asked = (operation: Partial<Operation> & Pick<Operation, "kind">): Operation => ({
+  subscriptionId: SUBSCRIPTION,
+  startedMs: at(0),
+  endedMs: at(0) + 20,
+  status: 200,
+  ...operation,
+});
+const operations = facts().operations;
+const audit = facts().audit;
+const without = (sequence: number) => ({
+  posts: POSTS.filter(({ eventId }) => eventId !== `E${sequence}`),
+  attempts: RECORDS.filter((row) => row.sequence !== sequence),
+});
+const down = { ...subscription, state: "disabled", failures: 20, lastSequence: 20 } as const;
+
+test("valid facts have no violations", () => {
+  expect(findViolations(facts())).toEqual([]);
+  expect(findViolations(facts(retried(200)))).toEqual([]);
+  expect(findViolations(facts({ ...run(20), subscriptions: [down] }))).toEqual([]);
+});
+
+test("a rule whose part of the facts is absent is named, and the others judge", () => {
+  const { exits: _exits, ...rest } = facts({ claims: new Set(["P1", "P2"]) });
+  const { findings, unjudged } = judge(rest);
+  expect(findings.map(({ rule }) => rule)).toEqual(["accepted is recorded"]);
+  expect(unjudged).toEqual(["processes live"]);
+});
+
+test("a subscription may be answered 404 after its delete was requested", () => {
+  const wrongAnswers = [wrongAnswer({ endedMs: at(2) })];
+  const deletion = asked({ kind: "delete", startedMs: at(2), status: undefined });
+  expect(rulesOf({ wrongAnswers, operations: [...operations, deletion] })).toEqual([]);
+});
+
+test("an unanswered rotation allows an unknown secret, even if a later rotation was answered", () => {
+  const rotate = (atMs: number, told: Partial<Operation>) =>
+    asked({ kind: "rotate", startedMs: atMs, endedMs: atMs, ...told });
+  const body = "between the two";
+  const between = post(3, { signature: sign(body, "untold"), body });
+  const found = rulesOf({
+    operations: [
+      ...operations,
+      rotate(at(2) + 10, { status: undefined }),
+      rotate(at(9), { secret: "told" }),
+    ],
+    finalSecrets: new Map([[SUBSCRIPTION, "told"]]),
+    posts: [...POSTS.slice(0, 2), between],
+    attempts: [...RECORDS.slice(0, 2), record(3, between)],
+  });
+  expect(found).not.toContain("signatures are valid");
+});
+
+test("the secret of a subscription whose create was not answered is the one at the end", () => {
+  expect(rulesOf({ operations: [] })).not.toContain("signatures are valid");
+  const finalSecrets = new Map([[SUBSCRIPTION, "another"]]);
+  expect(rulesOf({ operations: [], finalSecrets })).toContain("signatures are valid");
+});
+
+test("an unrecorded request of a recovered event belongs to the entry that was sent at that time", () => {
+  const event = (sequence: number, atMs: number) =>
+    post(sequence === 4 ? 1 : sequence, { atMs, eventId: sequence === 4 ? "E1" : `E${sequence}` });
+  const [lost, lostNext] = [event(4, at(6)), event(5, at(6) + 50)];
+  const [again, againNext] = [event(4, at(9)), event(5, at(9) + 50)];
+  const found = rulesOf({
+    posts: [...POSTS, lost, lostNext, again, againNext],
+    attempts: [
+      ...RECORDS,
+      record(4, again, { eventId: "E1", possiblyRepeated: true }),
+      record(5, againNext, { possiblyRepeated: true }),
+    ],
+    faults: [crash(at(6) + 100)],
+  });
+  expect(found).not.toContain("first deliveries in order");
+  expect(found).not.toContain("repeats are marked");
+});
+
+test("an event that is recovered immediately has one request per entry", () => {
+  const body = "of both";
+  const first = post(2, { body, status: 410 });
+  const next = post(3, { atMs: at(2) + 12 });
+  const recovered = post(2, { body, atMs: at(2) + 20 });
+  const placed = placePosts(
+    facts({
+      posts: [POSTS[0], first, next, recovered],
+      attempts: [
+        record(1, POSTS[0]),
+        record(2, first, { outcome: "failed", committedMs: at(2) + 11 }),
+        record(3, next, { committedMs: at(2) + 14 }),
+        record(4, recovered, { eventId: "E2", round: 2, committedMs: at(2) + 22 }),
+      ],
+    }),
+  );
+  expect([first, next, recovered].map((one) => placed.get(one))).toEqual([2, 3, 4]);
+});
+
+test("an attempt that never arrived is not taken for the one of a later round with the same body", () => {
+  const body = "minimal";
+  const [second, again] = [
+    post(3, { body, attempt: 2, atMs: at(3) + 1_000 }),
+    post(3, { body, atMs: at(3) + 3_000 }),
+  ];
+  const missed = record(3, post(3, { body }), {
+    outcome: "retry",
+    statusCode: null,
+    errorCode: "connect",
+  });
+  const found = rulesOf({
+    posts: [...POSTS.slice(0, 2), second, again],
+    attempts: [
+      ...RECORDS.slice(0, 2),
+      missed,
+      record(3, second),
+      record(4, again, { eventId: "E3", round: 2 }),
+    ],
+  });
+  expect(found).not.toContain("delays are kept");
+  expect(found).not.toContain("no record without a POST");
+});
+
+test("an unrecorded request before a recovery is not repeated by the recovered one", () => {
+  const lost = post(3);
+  const told = post(3, { atMs: at(3) + 400 });
+  const recovered = post(3, { atMs: at(5) });
+  const found = rulesOf({
+    posts: [...POSTS.slice(0, 2), lost, told, recovered],
+    attempts: [
+      ...RECORDS.slice(0, 2),
+      record(3, told, { possiblyRepeated: true }),
+      record(4, recovered, { eventId: "E3", possiblyRepeated: false }),
+    ],
+    faults: [crash(at(3) + 100)],
+  });
+  expect(found).not.toContain("repeats are marked");
+});
+
+test.each([
+  ["is allowed while the name server is silent", 0, false],
+  ["is allowed for 10 s after that", -10_000, false],
+  ["is a violation later", -10_001, true],
+])("a timeout without a request at the receiver %s", (_when, endsAfterMs, isFinding) => {
+  const unseen = record(3, post(3), {
+    statusCode: null,
+    errorCode: "timeout",
+    outcome: "retry",
+    committedMs: at(3),
+  });
+  const found = rulesOf({
+    posts: POSTS.slice(0, 2),
+    attempts: [...RECORDS.slice(0, 2), unseen],
+    faults: [
+      { kind: "names: silent", target: "names", startedMs: 0, endedMs: at(3) + endsAfterMs },
+    ],
+  });
+  expect(found.includes("no record without a POST")).toBe(isFinding);
+});
+
+test.each([
+  ["6 s later while a row was locked", { endedMs: at(3) + 5_990 }, false],
+  ["6 s later, after the lock", { endedMs: at(3) + 5_900 }, true],
+  ["6 s later, and the lock ended before it", { startedMs: 0, endedMs: at(3) - 1 }, true],
+])("a crash loses the record of a request: %s", (_when, lock, isFinding) => {
+  const found = rulesOf({
+    posts: [...POSTS, post(3, { atMs: at(3) })],
+    faults: [
+      crash(at(3), { target: "lock", kind: "row locked", startedMs: at(3) + 1_000, ...lock }),
+      crash(at(3) + 6_000),
+    ],
+  });
+  expect(found.includes("no POST without a record")).toBe(isFinding);
+});
+
+const VIOLATIONS: readonly [rule: string, what: string, changes: Partial<Facts>][] = [
+  [
+    "answers are right",
+    "a request is answered 500",
+    { wrongAnswers: [wrongAnswer({ status: 500 })] },
+  ],
+  [
+    "answers are right",
+    "an existing subscription is answered 404",
+    { wrongAnswers: [wrongAnswer()] },
+  ],
+  [
+    "answers are right",
+    "a subscription is answered 404 before its delete begins",
+    {
+      wrongAnswers: [wrongAnswer({ endedMs: at(1) })],
+      operations: [...operations, asked({ kind: "delete", startedMs: at(2), status: undefined })],
+    },
+  ],
+  ["accepted is recorded", "an accepted event is nowhere", { accepted: [accepted(4)] }],
+  [
+    "accepted is recorded",
+    "an accepted event has no claim",
+    { accepted: [accepted(1, { eventId: "P9" })] },
+  ],
+  [
+    "accepted is recorded",
+    "an accepted event has no review",
+    { accepted: [accepted(1, { review: "1 R9" })] },
+  ],
+  [
+    "accepted is recorded",
+    "an accepted event has no row in the history",
+    { accepted: [accepted(1, { marker: "m9" })] },
+  ],
+  [
+    "nothing lost",
+    "an event never came to its subscription",
+    { history: [...facts().history, history(4)] },
+  ],
+  [
+    "only what is wanted",
+    "the filter does not name an event that came",
+    { operations: operations.map((one) => ({ ...one, filter: ["review_updated"] })) },
+  ],
+  ["sequence without a gap", "an entry vanished", without(2)],
+  ["sequence without a gap", "an entry ended twice", { settled: [settled(2, "skipped")] }],
+  [
+    "skips are asked for",
+    "an entry was skipped without a request",
+    { ...without(2), settled: [settled(2, "skipped")] },
+  ],
+  ["all is drained", "an entry is left", { ...without(3), queued: [queued(3)] }],
+  [
+    "first deliveries in order",
+    "the third came before the second",
+    (() => {
+      const early = post(3, { atMs: at(2) - 500 });
+      return {
+        posts: [POSTS[0], early, POSTS[1]],
+        attempts: [RECORDS[0], RECORDS[1], record(3, early)].flatMap((one) => one ?? []),
+      };
+    })(),
+  ],
+  [
+    "first deliveries in order",
+    "the third came while the second is still queued",
+    { ...without(2), queued: [queued(2)] },
+  ],
+  [
+    "repeats in order",
+    "after one crash the lane went back twice",
+    {
+      posts: [
+        ...POSTS,
+        post(2, { atMs: at(4) }),
+        post(3, { atMs: at(4) + 50 }),
+        post(2, { atMs: at(4) + 100 }),
+      ],
+      faults: [crash(at(3))],
+    },
+  ],
+  [
+    "repeats are bounded",
+    "an attempt was repeated and only Redis had failed",
+    {
+      posts: [...POSTS, post(3, { atMs: at(4) })],
+      faults: [crash(at(3), { target: "redis" })],
+    },
+  ],
+  [
+    "repeats are bounded",
+    "one crash repeated an entry 18 times",
+    {
+      posts: [...POSTS, ...Array.from({ length: 18 }, (_, n) => post(3, { atMs: at(4) + n }))],
+      faults: [crash(at(3))],
+    },
+  ],
+  [
+    "attempts are numbered",
+    "the first attempt has no record",
+    { attempts: [...RECORDS.slice(0, 2), record(3, POSTS[2], { attempt: 2 })] },
+  ],
+  [
+    "attempts are numbered",
+    "an answer of 500 is recorded as delivered",
+    { attempts: [...RECORDS.slice(0, 2), record(3, POSTS[2], { statusCode: 500 })] },
+  ],
+  ["delays are kept", "the second attempt came too early", retried(100)],
+  [
+    "no record without a POST",
+    "an interruption is recorded for an attempt that never began",
+    {
+      attempts: [
+        ...RECORDS,
+        record(3, POSTS[2], {
+          attempt: 1,
+          outcome: "interrupted",
+          errorCode: "process_lost",
+          statusCode: null,
+          signature: null,
+          ended: false,
+        }),
+      ],
+    },
+  ],
+  ["no record without a POST", "a delivery was never received", { posts: POSTS.slice(0, 2) }],
+  [
+    "no POST without a record",
+    "a request has no record",
+    { posts: [...POSTS, post(3, { atMs: at(4) })] },
+  ],
+  [
+    "no POST without an entry",
+    "a request is about another subscription's event",
+    { posts: [...POSTS, post(4)], faults: [crash(at(4))] },
+  ],
+  [
+    "repeats are marked",
+    "the record of a repeat is not marked",
+    {
+      posts: [...POSTS, post(3, { atMs: at(4) })],
+      attempts: [
+        ...RECORDS.slice(0, 2),
+        record(3, post(3, { atMs: at(4) }), { possiblyRepeated: false }),
+      ],
+      faults: [crash(at(3) + 100)],
+    },
+  ],
+  [
+    "repeats are marked",
+    "a record is marked as a repeat without a crash",
+    { attempts: [...RECORDS.slice(0, 2), record(3, POSTS[2], { possiblyRepeated: true })] },
+  ],
+  [
+    "counters follow the records",
+    "the counter is one too high",
+    { subscriptions: [{ ...subscription, failures: 1 }] },
+  ],
+  [
+    "counters follow the records",
+    "20 failures did not disable it",
+    { ...run(20), subscriptions: [{ ...down, state: "active" }] },
+  ],
+  [
+    "counters follow the records",
+    "19 failures disabled it",
+    { ...run(19), subscriptions: [{ ...down, lastSequence: 19 }] },
+  ],
+  [
+    "only to the active",
+    "a request went out long after the disabling",
+    (() => {
+      const { history: told = [], posts = [], attempts = [] } = run(20);
+      const late = post(30, { status: 200 });
+      return {
+        history: [...told, history(30)],
+        posts: [...posts, late],
+        attempts: [...attempts, record(21, late)],
+        subscriptions: [{ ...down, lastSequence: 21 }],
+      };
+    })(),
+  ],
+  [
+    "only to the active",
+    "a request went out long after the delete",
+    {
+      subscriptions: [{ ...subscription, state: "deleted", lastSequence: null }],
+      operations: [
+        ...operations,
+        asked({ kind: "delete", startedMs: at(-6), endedMs: at(-6), status: 204 }),
+      ],
+      audit: [
+        ...audit,
+        { action: "WEBHOOK_DELETED", subscriptionId: SUBSCRIPTION, held: null, committedMs: at(4) },
+      ],
+    },
+  ],
+  [
+    "signatures are valid",
+    "the body was signed with another secret",
+    (() => {
+      const forged = post(3, { signature: sign("x", "other") });
+      return {
+        posts: [...POSTS.slice(0, 2), forged],
+        attempts: [...RECORDS.slice(0, 2), record(3, forged)],
+      };
+    })(),
+  ],
+  [
+    "signatures are valid",
+    "a rotation was forgotten long after its answer",
+    {
+      operations: [
+        ...operations,
+        asked({ kind: "rotate", startedMs: at(-4), endedMs: at(-4), secret: "new" }),
+      ],
+      finalSecrets: new Map([[SUBSCRIPTION, "new"]]),
+    },
+  ],
+  [
+    "an attempt shows what was sent",
+    "other bytes were shown",
+    { attempts: RECORDS.map((row, n) => (n === 0 ? { ...row, body: "other" } : row)) },
+  ],
+  [
+    "an attempt shows what was sent",
+    "nothing was shown",
+    { attempts: RECORDS.map((row, n) => (n === 0 ? { ...row, body: null } : row)) },
+  ],
+];
+
+test("a process may end unexpectedly only if it reports an unreachable store", () => {
+  const exit = { name: "api-1", how: "1", atMs: at(1) };
+  expect(rulesOf({ exits: [{ ...exit, lastWords: ["error: read ECONNRESET"] }] })).toEqual([
+    "processes live",
+  ]);
+  const lastWords = ["DATABASE_URL cannot be reached: connect ECONNREFUSED."];
+  expect(rulesOf({ exits: [{ ...exit, lastWords }] })).toEqual([]);
+});
+
+test.each([
+  { lanes: "one lane", sequences: [1, 2, 3], failures: [1] },
+  { lanes: "several lanes", sequences: [2, 1, 3], failures: [0, 1, 2] },
+])("a commit of $lanes leaves these counts of failures: $failures", ({ sequences, failures }) => {
+  const outcomes = ["failed", "delivered", "failed"] as const;
+  const attempts = outcomes.map((outcome, i) => {
+    const place = sequences[i] ?? 0;
+    return { ...record(place, post(place)), id: `A${i}`, outcome, committedMs: at(4) };
+  });
+  const possible = [0, 1, 2, 3].filter((count) => {
+    const subscriptions = [{ ...subscription, failures: count }];
+    return countersFollowRecords(facts({ attempts, subscriptions })).length === 0;
+  });
+  expect(possible).toEqual([...failures]);
+});
+
+test.each(VIOLATIONS)('reports "%s": %s', (rule, _what, changes) => {
+  expect(rulesOf(changes)).toContain(rule);
+});
+
+const ALLOWED: readonly [what: string, changes: Partial<Facts>][] = [
+  [
+    "after a crash the last entries are repeated, in order",
+    {
+      posts: [...POSTS, post(2, { atMs: at(4) }), post(3, { atMs: at(4) + 50 })],
+      attempts: [
+        ...RECORDS.slice(0, 1),
+        record(2, post(2, { atMs: at(4) }), { possiblyRepeated: true }),
+        record(3, post(3, { atMs: at(4) + 50 }), { possiblyRepeated: true }),
+      ],
+      faults: [crash(at(3) + 500)],
+    },
+  ],
+  [
+    "an update without an answer may have taken effect or not",
+    {
+      operations: [
+        ...operations,
+        asked({ kind: "update", filter: ["review_updated"], status: undefined }),
+      ],
+      history: [...facts().history, history(4)],
+    },
+  ],
+  [
+    "entries queued at a delete are skipped",
+    {
+      ...without(3),
+      settled: [settled(3, "deleted")],
+      subscriptions: [{ ...subscription, state: "deleted", lastSequence: null }],
+      operations: [
+        ...operations,
+        asked({ kind: "delete", startedMs: at(3) + 400, endedMs: at(3) + 600, status: 204 }),
+      ],
+      audit: [
+        ...audit,
+        {
+          action: "WEBHOOK_DELETED",
+          subscriptionId: SUBSCRIPTION,
+          held: null,
+          committedMs: at(3) + 550,
+        },
+      ],
+    },
+  ],
+  [
+    "the secret of an unanswered rotation is known from the final state",
+    {
+      posts: [
+        ...POSTS.slice(0, 2),
+        post(3, { signature: sign("new body", "new"), body: "new body" }),
+      ],
+      attempts: [
+        ...RECORDS.slice(0, 2),
+        record(3, post(3, { signature: sign("new body", "new"), body: "new body" })),
+      ],
+      operations: [...operations, asked({ kind: "rotate", startedMs: at(2), status: undefined })],
+      finalSecrets: new Map([[SUBSCRIPTION, "new"]]),
+    },
+  ],
+  [
+    "enabling an active subscription resets its counter without a row",
+    {
+      ...run(3),
+      operations: [...operations, asked({ kind: "enable", startedMs: at(4), endedMs: at(4) + 20 })],
+    },
+  ],
+  [
+    "a connection that failed needs no request",
+    {
+      posts: [...POSTS.slice(0, 2), post(3, { attempt: 2, atMs: at(3) + 500 })],
+      attempts: [
+        ...RECORDS.slice(0, 2),
+        record(3, post(3), {
+          outcome: "retry",
+          statusCode: null,
+          errorCode: "connect",
+          ended: false,
+        }),
+        record(3, post(3, { attempt: 2, atMs: at(3) + 500 })),
+      ],
+    },
+  ],
+];
+
+test.each(ALLOWED)("allows: %s", (_what, changes) => {
+  expect(findViolations(facts(changes))).toEqual([]);
+});
+
+const rulesOf = (changes: Partial<Facts>) => [
+  ...new Set(findViolations(facts(changes)).map(({ rule }) => rule)),
+];
+
+/** Builds an attempt that was answered 500, and the next one after this pause. */
+function retried(waitedMs: number): Partial<Facts> {
+  const failed = post(3, { status: 500 });
+  const again = post(3, { attempt: 2, atMs: at(3) + 10 + waitedMs });
+  return {
+    posts: [...POSTS.slice(0, 2), failed, again],
+    attempts: [
+      ...RECORDS.slice(0, 2),
+      record(3, failed, { outcome: "retry", statusCode: 500, ended: false }),
+      record(3, again),
+    ],
+  };
+}
+
+/** Builds this many failures with 410, each settled immediately. */
+function run(failures: number): Partial<Facts> {
+  const sequences = Array.from({ length: failures }, (_, n) => n + 1);
+  const posts = sequences.map((sequence) => post(sequence, { status: 410 }));
+  return {
+    history: sequences.map((sequence) => history(sequence)),
+    posts,
+    attempts: posts.map((one, n) => record(n + 1, one, { outcome: "failed" })),
+  };
+}
