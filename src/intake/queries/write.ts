@@ -26,8 +26,7 @@ export const NEW_REVIEW = {
 type NewReview = ValuesOf<typeof NEW_REVIEW>;
 
 /**
- * Selects the columns of `NEW_REVIEW`: the whole state of a review would lengthen the parameter, which is JSON, by a
- * half.
+ * Selects the columns of `NEW_REVIEW`. The whole state of a review would more than double the JSON of a short review.
  */
 export function toNewReview({
   id,

@@ -250,8 +250,16 @@ async function failedSince(db: DbOrTx, subscription: string, since: Date) {
   const isSkipped = and(gte(outbox.skippedAt, since), eq(outbox.isHeld, false));
   const skipped = await db
     .select({ eventId: outbox.eventId })
-    .from(outbox)
-    .where(and(eq(outbox.subscriptionId, subscription), isSkipped))
+    .from(webhookSubscriptions)
+    .innerJoin(
+      outbox,
+      and(
+        // Without the shard, PostgreSQL before 18 reads the whole index.
+        eq(outbox.shard, webhookSubscriptions.shard),
+        eq(outbox.subscriptionId, webhookSubscriptions.id),
+      ),
+    )
+    .where(and(eq(webhookSubscriptions.id, subscription), isSkipped))
     .limit(most);
   const rows = [...failed, ...skipped];
   return rows.length > MAX_FAILED ? undefined : new Set(rows.map((row) => row.eventId));

@@ -244,6 +244,14 @@ test.each([
     world.clock.advance(1);
     const { body } = await post(`/${id}/recover`, { since, dry_run: true });
     expect(body).toEqual({ queued: isDelivered ? 1 : 2 });
+    // The progress of a recovery does not hide what is skipped after it.
+    receiver.answer = () => Promise.withResolvers<number>().promise;
+    expect((await post(`/${id}/recover`, { since })).body).toEqual(body);
+    world.clock.advance(1);
+    expect((await post(`/${id}/recover`, { since, dry_run: true })).body).toEqual({ queued: 0 });
+    await stopAndSkip(what, id);
+    world.clock.advance(1);
+    expect((await post(`/${id}/recover`, { since, dry_run: true })).body).toEqual(body);
   },
 );
 
