@@ -19,7 +19,6 @@ const CHECKS: [name: string, command: string[]][] = [
   ["migrations", ["drizzle-kit", "check", "--config", "db/drizzle.config.ts"]],
   ["licences", [process.execPath, "scripts/supply/licenses.ts"]],
   ["links", [process.execPath, "scripts/check/links.ts"]],
-  ["blocks", [process.execPath, "scripts/check/blocks.ts"]],
   ["spelling", [process.execPath, "scripts/check/spelling.ts"]],
   ["language", [process.execPath, "scripts/check/language.ts"]],
 ];

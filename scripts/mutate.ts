@@ -66,7 +66,6 @@ const AREAS: Readonly<Record<string, Area>> = {
     tests: ["tests/unit/dispatcher/store"],
     flows: [
       "tests/conformance/cases.test.ts",
-      "tests/conformance/sweep.test.ts",
       "tests/conformance/twentieth-failure.test.ts",
       "tests/integration/db/statements.test.ts",
       "tests/integration/dispatcher/dispatch.test.ts",

@@ -9,6 +9,7 @@ import { parseArgs } from "node:util";
 
 import { ROOT } from "../db/executable.ts";
 import { COMMIT, VERSION } from "../src/lib/version.ts";
+import { buildTypescriptPackage } from "./packages.ts";
 import { sbomFaults, sbomOf } from "./supply/sbom.ts";
 
 const { values } = parseArgs({
@@ -93,8 +94,8 @@ function archive(cwd: string, name: string, target: string): void {
 
 /** Packs the client packages that this commit contains. The packages for PHP and Go are taken from the tag. */
 function packSdks(): void {
-  const typescript = join(ROOT, "src/sdk/typescript");
-  run([process.execPath, "x", "tsc", "-p", typescript]);
+  const typescript = join(DIST, "sdk-typescript");
+  buildTypescriptPackage(typescript);
   run(["npm", "pack", "--silent", "--pack-destination", FOLDER, typescript]);
   // The sources are copied, because the build of a wheel leaves files beside them.
   const python = join(DIST, "sdk-python");

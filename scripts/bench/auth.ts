@@ -4,17 +4,19 @@
 //   --seconds N (5): duration of each load; --tree PATH: the checkout that runs
 import { availableParallelism } from "node:os";
 
+import type { RawDb } from "../../db/client.ts";
 import { BASE_PATH } from "../../src/http/access.ts";
 import { createPasswords } from "../../src/lib/password.ts";
 import { bareRoute } from "./bare.ts";
 import { bytesOf, sendAccepted, waitsOf, Wire } from "./load.ts";
 import { quantile, readArguments, round, withRig, writeResult, type Rig } from "./rig.ts";
-import { addPartners, addProvider, insertUsers, login, PASSWORD } from "./tenants.ts";
+import { addPartners, addProvider } from "./tenants.ts";
 
 const { seconds, tree } = readArguments({ seconds: 5 });
 const ROUNDS = 3;
 const CONNECTIONS = 16;
 const PAIRS = 200;
+const PASSWORD = "correct horse battery staple";
 /** Upper bound of the requests per second that any version answers, so that the prepared requests do not run out. */
 const MOST_PER_SECOND = 200_000;
 
@@ -66,6 +68,26 @@ function measuredOf(times: readonly number[], ms: number): Measured {
 
 const post = (path: string, body: object) => bytesOf("POST", BASE_PATH + path, { body });
 
+/** Inserts users of a partner with the password `PASSWORD`. Returns their emails. */
+async function insertUsers(db: RawDb, partnerId: number): Promise<string[]> {
+  const hash = await createPasswords().hash(PASSWORD);
+  const emails = Array.from({ length: PAIRS }, (_, n) => `user-${n}@bench.example`);
+  await db.sql`
+    insert into users (company_id, email, name, role, password_hash, created_at, updated_at)
+    select ${partnerId}::int, email, 'Bench', 'partner_admin', ${hash}, now(), now()
+      from unnest(${emails}::text[]) as email`;
+  return emails;
+}
+
+/** Signs the user in and returns the token. */
+async function logIn(root: string, email: string): Promise<string> {
+  const wire = await Wire.open(root);
+  const { body } = await wire.ask(post("/login", { email, password: PASSWORD }));
+  wire.close();
+  const { token }: { token: string } = JSON.parse(body);
+  return token;
+}
+
 function overHttp(
   what: string,
   beside: string,
@@ -85,7 +107,7 @@ function overHttp(
 }
 
 async function scenariosOf(root: string, emails: readonly string[]): Promise<Scenario[]> {
-  const headers = { Authorization: `Bearer ${await login(root, emails[0] ?? "")}` };
+  const headers = { Authorization: `Bearer ${await logIn(root, emails[0] ?? "")}` };
   const get = (path: string) => [bytesOf("GET", path, { headers })];
   const logins = emails.map((email) => post("/login", { email, password: PASSWORD }));
   return [
@@ -259,10 +281,7 @@ async function measure(rig: Rig): Promise<void> {
   await rig.start("api");
   await addProvider(rig);
   const [{ partnerId } = { partnerId: 0 }] = await addPartners(rig.db, 1);
-  const emails = await insertUsers(
-    rig.db,
-    Array.from({ length: PAIRS }, () => partnerId),
-  );
+  const emails = await insertUsers(rig.db, partnerId);
   say(`\nThroughput, ${CONNECTIONS} connections, ${ROUNDS} rounds of ${seconds} s each`);
   const throughputs = await throughput(await scenariosOf(root, emails));
   say("\nKnown and unknown emails, interleaved");

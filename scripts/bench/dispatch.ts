@@ -8,6 +8,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+import { until } from "../demo/stores/processes.ts";
 import { bareLoop, type Sender } from "./bare.ts";
 import {
   cpuMsOf,
@@ -17,7 +18,6 @@ import {
   readArguments,
   type Rig,
   round,
-  until,
   withRig,
   writeResult,
 } from "./rig.ts";
@@ -111,7 +111,7 @@ async function throughput(
   const bareBefore = await bareLoop("fetch", deliveries / 2, urls);
   const subscriptions = await subscribe(rig, urls);
   const dispatcher = await start();
-  const settled = (what: string) => until(what, async () => !(await isUnsettled(db)), 20);
+  const settled = (what: string) => until(what, async () => !(await isUnsettled(db)));
   // The first entry of each subscription warms up connections and statements; it does not count.
   await insertBacklog(db, place, subscriptions, { each: 1 });
   await schedule.wake(subscriptions);

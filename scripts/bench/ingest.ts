@@ -1,10 +1,9 @@
 // `bun run bench ingest` measures how fast provider events are accepted: requests of 500 events and of one, for one
 // partner and for a thousand, against a real API process. Each run is compared with a bare INSERT of the same rows
-// into the same tables, in as many transactions and over as many connections, and with actions of a service on the same
-// reviews. Every partner has a subscription.
+// into the same tables, in as many transactions and over as many connections. Every partner has a subscription.
 //   --large N (40), --single N (6000): requests per scenario; --connections N (16); --tree PATH: the checkout that runs
 import { connect, type RawDb } from "../../db/client.ts";
-import { latencies, prepare, prepareActions, sendAccepted, waitsOf } from "./load.ts";
+import { latencies, prepare, sendAccepted, waitsOf } from "./load.ts";
 import {
   cpuMsOf,
   cpuMsOfTree,
@@ -14,14 +13,7 @@ import {
   writeResult,
   type Rig,
 } from "./rig.ts";
-import {
-  addPartners,
-  addProvider,
-  addService,
-  subscribe,
-  type Partner,
-  type Sign,
-} from "./tenants.ts";
+import { addPartners, addProvider, subscribe, type Partner, type Sign } from "./tenants.ts";
 
 const defaults = { large: 40, single: 6_000, connections: 16 };
 const { large, single, connections, tree } = readArguments(defaults);
@@ -47,7 +39,6 @@ interface Scenario {
 await withRig({ tree, env: { RATE_LIMITS: "off", LOG_LEVEL: "error" } }, async (rig) => {
   const api = await rig.start("api");
   const sign = await addProvider(rig);
-  const service = await addService(rig);
   const sites = await addPartners(rig.db, PARTNERS);
   const urls = sites.map(() => "http://127.0.0.1:3999/");
   await subscribe(rig, urls, sites);
@@ -55,10 +46,8 @@ await withRig({ tree, env: { RATE_LIMITS: "off", LOG_LEVEL: "error" } }, async (
   for (const warmUp of [
     { name: "warm-up", sites, perRequest: 1, count: 200 },
     { name: "warm-up-large", sites, perRequest: 500, count: 4 },
-  ]) {
+  ])
     await send(rig, sign, warmUp);
-    await sendActions(rig, service, warmUp);
-  }
   const rows = [];
   for (const scenario of [
     { name: "500 events, one partner", sites: hot, ...LARGE },
@@ -66,16 +55,9 @@ await withRig({ tree, env: { RATE_LIMITS: "off", LOG_LEVEL: "error" } }, async (
     { name: "1 event, one partner", sites: hot, ...SINGLE },
     { name: `1 event, ${PARTNERS} partners`, sites, ...SINGLE },
   ])
-    rows.push(await measure(rig, sign, { scenario, api: api.pid, service }));
-  console.log(`${connections} connections; each event is one row in ${TABLES.length} tables.\n`);
-  console.log(
-    "| Scenario | Events | Events/s | p50 | p95 | CPU of API, Postgres | Bare INSERT, events/s | Ratio | Actions/s | Ratio |",
-  );
-  console.log("|---|---|---|---|---|---|---|---|---|---|");
-  for (const one of rows)
-    console.log(
-      `| ${one.name} | ${one.events} | ${one.eventsPerSecond} | ${one.p50Ms} ms | ${one.p95Ms} ms | ${one.apiCpuUs}, ${one.postgresCpuUs} µs | ${one.bareEventsPerSecond} | ${one.ratio} | ${one.actionsPerSecond} | ${one.ratioOfActions} |`,
-    );
+    rows.push(await measure(rig, sign, scenario, api.pid));
+  console.log(`${connections} connections; each event is one row in ${TABLES.length} tables.`);
+  console.table(rows);
   writeResult("ingest", { connections, results: rows });
 });
 
@@ -83,18 +65,13 @@ function send(rig: Rig, sign: Sign, { sites, ...scenario }: Scenario) {
   return sendAccepted(rig.root, prepare(sign, sites, scenario), { clients: connections });
 }
 
-async function measure(
-  rig: Rig,
-  sign: Sign,
-  { scenario, api, service }: { scenario: Scenario; api: number | undefined; service: string },
-) {
+async function measure(rig: Rig, sign: Sign, scenario: Scenario, api: number | undefined) {
   const cpu = () => [cpuMsOf(api), cpuMsOfTree(rig.stores.postmaster)] as const;
   const [apiBefore, postgresBefore] = cpu();
   const offered = await send(rig, sign, scenario);
   const [apiAfter, postgresAfter] = cpu();
   const { p50Ms, p95Ms } = latencies(waitsOf(offered));
   const seconds = (offered.endedAt - offered.startedAt) / 1_000;
-  const actionSeconds = await sendActions(rig, service, scenario);
   const bareSeconds = await bareInserts(rig, await takeRows(rig.db, scenario));
   const events = scenario.perRequest * scenario.count;
   return {
@@ -107,27 +84,7 @@ async function measure(
     postgresCpuUs: round(((postgresAfter - postgresBefore) * 1_000) / events, 1),
     bareEventsPerSecond: round(events / bareSeconds),
     ratio: round(bareSeconds / seconds, 2),
-    actionsPerSecond: round(events / actionSeconds),
-    ratioOfActions: round(seconds / actionSeconds, 2),
   };
-}
-
-/**
- * Records an action on each review of a scenario, in requests of the same size, and deletes the actions again. Returns
- * the time in s.
- */
-async function sendActions(rig: Rig, service: string, { name, perRequest }: Scenario) {
-  const rows = await rig.db.sql<{ id: number }[]>`
-    select id from reviews where external_review_id like ${`${name}-%`} order by id`;
-  const ids = rows.map(({ id }) => id);
-  const requests = prepareActions(service, ids, { name, perRequest });
-  const { startedAt, endedAt } = await sendAccepted(rig.root, requests, { clients: connections });
-  await rig.db.transaction(async (tx) => {
-    await tx.sql`set local session_replication_role = replica`;
-    await tx.sql`delete from review_history where event = 'response_submitted'`;
-    await tx.sql`delete from service_actions`;
-  });
-  return (endedAt - startedAt) / 1_000;
 }
 
 /** Deletes the rows of a scenario from the tables and returns them as JSON per table and chunk. */

@@ -1,5 +1,5 @@
-// The parts of `bun run bench live`: accepted and delivered events per second, delays and the cost per event (a, b, c,
-// h), receivers that hang (d), a minute without work (i), and the bare loops with which they are compared.
+// The parts of `bun run bench live`: accepted and delivered events per second, delays and the cost per event (a, b, c),
+// a minute without work (i), and the bare loops with which they are compared.
 import { encodeTime } from "ulid";
 
 import { connect } from "../../db/client.ts";
@@ -11,7 +11,6 @@ import {
   readUsage,
   resetStatements,
   TENANTS,
-  type Tenant,
   topStatements,
 } from "./live-rig.ts";
 import {
@@ -24,7 +23,7 @@ import {
   type Requests,
   waitsOf,
 } from "./load.ts";
-import { quantile, round } from "./rig.ts";
+import { round } from "./rig.ts";
 import { type Arrival, hostsOf } from "./sink.ts";
 
 /**
@@ -72,7 +71,6 @@ async function sequenceInversions(
 
 interface Load {
   readonly name: string;
-  readonly tenants: readonly Tenant[];
   readonly perRequest: number;
   /** Number of prepared requests, which is an upper bound. */
   readonly count: number;
@@ -85,7 +83,7 @@ const PATIENCE_MS = 10_000;
 export type Loaded = Awaited<ReturnType<typeof measure>>;
 
 async function measure(rig: LiveRig, load: Load) {
-  const requests = prepare(rig.sign, load.tenants, load);
+  const requests = prepare(rig.sign, rig.tenants, load);
   await rig.sink.reset({ keys: true });
   await resetStatements(rig);
   const before = await readUsage(rig);
@@ -143,7 +141,6 @@ async function untilArrived({ sink, stop }: LiveRig, events: number): Promise<nu
 /** `mostPerSecond` is more than any version accepts per second, so that the prepared requests do not run out. */
 const SINGLE = { perRequest: 1, mostPerSecond: 6_000 };
 const BULK = { clients: 4, perRequest: 500, mostPerSecond: 40 };
-const HOT = 2;
 
 /** The JIT compiler works for about 15 s of load, and takes a sixth of the CPU time per event until then. */
 const WARM_UP_SECONDS = 12;
@@ -167,13 +164,9 @@ async function warmed(
 }
 
 /** Runs clients in a closed loop. */
-function closedLoop(
-  rig: LiveRig,
-  name: string,
-  load: { tenants: readonly Tenant[]; clients: number } & Omit<typeof BULK, "clients">,
-): Promise<Loaded> {
-  const { tenants, clients, perRequest, mostPerSecond } = load;
-  return warmed(rig, { name, tenants, perRequest }, mostPerSecond, (requests, seconds) =>
+function closedLoop(rig: LiveRig, name: string, load: typeof BULK): Promise<Loaded> {
+  const { clients, perRequest, mostPerSecond } = load;
+  return warmed(rig, { name, perRequest }, mostPerSecond, (requests, seconds) =>
     asFastAs(rig.root, requests, { clients, ms: seconds * 1_000 }, rig.stop),
   );
 }
@@ -181,20 +174,14 @@ function closedLoop(
 export function partA(rig: LiveRig): Promise<Loaded> {
   const { clients } = rig.options;
   rig.say(`(a) ${clients} clients, one event a request`);
-  return closedLoop(rig, "a", { ...SINGLE, clients, tenants: rig.tenants });
-}
-
-export function partH(rig: LiveRig): Promise<Loaded> {
-  const { clients } = rig.options;
-  rig.say(`(h) ${clients} clients, one event a request, of ${HOT} partners`);
-  return closedLoop(rig, "h", { ...SINGLE, clients, tenants: rig.tenants.slice(0, HOT) });
+  return closedLoop(rig, "a", { ...SINGLE, clients });
 }
 
 export async function partB(rig: LiveRig): Promise<Loaded[]> {
   const rows: Loaded[] = [];
   for (const perSecond of rig.options.rates) {
     rig.say(`(b) open loop at ${perSecond}/s`);
-    const load = { name: `b-${perSecond}`, tenants: rig.tenants, perRequest: 1 };
+    const load = { name: `b-${perSecond}`, perRequest: 1 };
     rows.push(
       await warmed(rig, load, perSecond, (requests) =>
         atRate(rig.root, requests, perSecond, rig.stop),
@@ -206,44 +193,7 @@ export async function partB(rig: LiveRig): Promise<Loaded[]> {
 
 export function partC(rig: LiveRig): Promise<Loaded> {
   rig.say(`(c) ${BULK.perRequest} events a request, ${BULK.clients} clients`);
-  return closedLoop(rig, "c", { ...BULK, tenants: rig.tenants });
-}
-
-/** Events per second for all receivers together in part d, half of which are healthy. */
-const PER_SECOND = 200;
-const LATEST_MS = 1_000;
-
-/** Measures whether hanging receivers delay others: the same load twice, with and without hanging receivers. */
-export async function partD(rig: LiveRig) {
-  rig.say(`(d) half of the receivers hang, ${PER_SECOND}/s over all`);
-  const half = rig.tenants.length / 2;
-  const healthy = new Set(rig.tenants.slice(0, half).map(({ host }) => host));
-  const hang = rig.tenants.slice(half).map(({ host }) => host);
-  const run = async (name: string, hanging: readonly string[], seconds = rig.options.seconds) => {
-    const count = PER_SECOND * seconds;
-    const requests = prepare(rig.sign, rig.tenants, { name, count, perRequest: 1 });
-    await rig.sink.reset({ keys: true, hang: hanging });
-    const offered = await atRate(rig.root, requests, PER_SECOND, rig.stop);
-    await Bun.sleep(LATEST_MS);
-    const arrivals = await rig.sink.takeArrivals();
-    const mine = arrivals.filter(([, , host]) => healthy.has(host));
-    const { fromPublishMs } = evaluate(requests, offered, mine);
-    return { p95Ms: quantile(fromPublishMs, 0.95), missing: count / 2 - fromPublishMs.length };
-  };
-  await run("d-warm-up", [], 2);
-  const baseline = await run("d-alone", []);
-  const beside = await run("d-beside", hang);
-  const row = {
-    perSecond: PER_SECOND,
-    baselineP95Ms: round(baseline.p95Ms, 1),
-    healthyP95Ms: round(beside.p95Ms, 1),
-    ratio: round(beside.p95Ms / baseline.p95Ms, 2),
-    healthyMissing: beside.missing,
-  };
-  rig.say(
-    `  healthy p95 ${row.baselineP95Ms} ms, ${row.healthyP95Ms} ms while ${half} others hang: ratio ${row.ratio}`,
-  );
-  return row;
+  return closedLoop(rig, "c", BULK);
 }
 
 const IDLE_MS = 60_000;

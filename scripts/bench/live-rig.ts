@@ -23,8 +23,8 @@ import {
   subscribe,
 } from "./tenants.ts";
 
-/** The parts in their order. Parts that leave data behind run last. */
-const PARTS = ["a", "h", "c", "b", "i", "d"] as const;
+/** The parts in their order. */
+const PARTS = ["a", "c", "b", "i"] as const;
 type Part = (typeof PARTS)[number];
 
 export function readOptions() {
@@ -34,7 +34,6 @@ export function readOptions() {
     seconds: 8,
     clients: 64,
     rates: "200",
-    executable: "",
     postgres: "18",
     label: "",
     soak: "",
@@ -62,7 +61,7 @@ function durationMs(name: string, text: string): number {
 }
 
 /** A partner with one subscription and one host. */
-export interface Tenant extends Partner, BenchSubscription {
+interface Tenant extends Partner, BenchSubscription {
   readonly host: string;
 }
 
@@ -100,11 +99,10 @@ export function withLiveRig<T>(
   const say = (text: string) =>
     console.log(`${((performance.now() - startedAt) / 1_000).toFixed(1).padStart(6)} s  ${text}`);
   const { tree, postgres, soakMs } = options;
-  const executable = options.executable === "" ? undefined : options.executable;
   const settings = [...STATEMENTS, ...(soakMs === undefined ? [] : AUTOVACUUM)];
   const env = soakMs === undefined ? {} : SOAK_ENV;
-  say(`Starting the stores, the API and a dispatcher of ${executable ?? tree} …`);
-  return withRig({ tree, executable, postgres, settings, env }, async (rig) => {
+  say(`Starting the stores, the API and a dispatcher of ${tree} …`);
+  return withRig({ tree, postgres, settings, env }, async (rig) => {
     const sink = await startSink();
     rig.atEnd(sink.stop);
     const [api, dispatcher] = await Promise.all([rig.start("api"), rig.start("dispatcher")]);

@@ -11,8 +11,6 @@ import {
   partA,
   partB,
   partC,
-  partD,
-  partH,
   partI,
 } from "./live-parts.ts";
 import { type LiveRig, readOptions, type TopStatement, withLiveRig } from "./live-rig.ts";
@@ -21,14 +19,12 @@ import { commitOf, memoryOf, round, writeResult } from "./rig.ts";
 import { addReviews } from "./tenants.ts";
 
 const USAGE = `bun run bench live: the running product as processes of their own, on real stores, driven from outside.
-  --only a,b     the parts to run (all): a one event a request, h the same of two hot partners, b open loop, c 500 events a request,
-                 d half of the receivers hang, i a minute without work
+  --only a,b     the parts to run (all): a one event a request, b open loop, c 500 events a request, i a minute without work
   --rows N       history and attempts that are there before (1000000), written contiguously
   --seconds N    how long each load lasts (8)
   --clients N    publishers in part a (64)
   --rates 20,200 events a second in part b (200)
   --tree PATH    the checkout whose API, dispatcher and migrations run (this one)
-  --executable PATH  the executable whose API, dispatcher and migrations run (the checkout runs)
   --postgres N   the version of the embedded server, 15 to 18 (18); DATABASE_URL and REDIS_URL take others
   --label NAME   the result is written to bench-results/live-NAME.json
   --soak 10m     instead of the parts: events at --rate a second (200) to receivers of which a tenth fails at times`;
@@ -36,7 +32,7 @@ const USAGE = `bun run bench live: the running product as processes of their own
 /** Exit status that shells use for a process that Ctrl-C has ended. */
 const EXIT_STOPPED = 130;
 
-const PARTS = { a: partA, h: partH, b: partB, c: partC, d: partD, i: partI };
+const PARTS = { a: partA, b: partB, c: partC, i: partI };
 
 interface LiveResult {
   readonly tree: string;
@@ -45,10 +41,8 @@ interface LiveResult {
   readonly rows: number;
   bare?: Bare;
   a?: Loaded;
-  h?: Loaded;
   b?: Loaded[];
   c?: Loaded;
-  d?: Awaited<ReturnType<typeof partD>>;
   i?: Awaited<ReturnType<typeof partI>>;
   soak?: Awaited<ReturnType<typeof soak>>;
 }
@@ -205,10 +199,10 @@ function slopesOf(minutes: readonly Minute[]) {
 }
 
 function report(result: LiveResult): void {
-  const { bare, a, h, b = [], c, d, i, soak: soaked } = result;
+  const { bare, a, b = [], c, i, soak: soaked } = result;
   console.log(`\n${result.commit}, ${result.stores}, ${result.rows} rows of history and attempts`);
   if (bare !== undefined) console.table([bare]);
-  const loads = [a, h, c, ...b].flatMap((one) => one ?? []);
+  const loads = [a, c, ...b].flatMap((one) => one ?? []);
   if (loads.length > 0) {
     console.table(loads.map((one) => rates(one, bare)));
     console.log(
@@ -219,7 +213,6 @@ function report(result: LiveResult): void {
   for (const one of [a, c])
     if (one !== undefined)
       tops(`Where ${one.name} spends most time in Postgres, by event`, one.top);
-  if (d !== undefined) console.table([d]);
   if (i !== undefined) {
     const { top, ...rest } = i;
     console.log("A second without work: CPU in µs, and counts");

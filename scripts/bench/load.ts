@@ -2,7 +2,6 @@
 // or in an open loop at a fixed rate.
 import type { Socket } from "bun";
 
-import { BASE_PATH } from "../../src/http/access.ts";
 import { quantile, round } from "./rig.ts";
 import { EVENTS_PATH, type Partner, type Sign } from "./tenants.ts";
 
@@ -150,30 +149,6 @@ export function prepare(
     const body = JSON.stringify({ events: events(n) });
     return bytesOf("POST", EVENTS_PATH, { headers: { "X-Provider-Signature": sign(body) }, body });
   });
-  return { name, bytes, perRequest };
-}
-
-/** Builds actions of a service on reviews, one per review. */
-export function prepareActions(
-  token: string,
-  reviewIds: readonly number[],
-  { name, perRequest }: { name: string; perRequest: number },
-): Requests {
-  const at = new Date().toISOString();
-  const headers = { Authorization: `Bearer ${token}` };
-  const all = reviewIds.map((id) => ({
-    id: `${name}-${id}`,
-    event: "response_submitted",
-    review_id: id,
-    actor: { type: "system" },
-    metadata: { body: `Thank you for your visit number ${id}; we are glad that you liked it.` },
-    occurred_at: at,
-  }));
-  const bytes: Uint8Array[] = [];
-  for (let from = 0; from < all.length; from += perRequest) {
-    const body = { actions: all.slice(from, from + perRequest) };
-    bytes.push(bytesOf("POST", `${BASE_PATH}/platform/actions`, { headers, body }));
-  }
   return { name, bytes, perRequest };
 }
 

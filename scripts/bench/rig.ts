@@ -2,26 +2,16 @@
 // checkout, the CPU time and memory of processes, and the file with the result.
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import {
-  chmodSync,
-  closeSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 
 import { Redis } from "ioredis";
 
 import { connect, type RawDb } from "../../db/client.ts";
-import { freePort, startStores } from "../demo/stores/keep.ts";
+import { freePort, startStores, temporaryFolder } from "../demo/stores/keep.ts";
 import { installPostgres, postgresMajor } from "../demo/stores/postgres-versions.ts";
-import { processesIn } from "../demo/stores/processes.ts";
+import { hasEnded, processesIn, until } from "../demo/stores/processes.ts";
 import { ROOT } from "../install/install.ts";
 
 type Defaults = Readonly<Record<string, number | string>>;
@@ -75,8 +65,6 @@ export function round(value: number, digits = 0): number {
 interface RigOptions {
   /** The checkout whose migrations and processes run; by default this one. */
   readonly tree?: string;
-  /** The executable `reviewrelay-server`, whose migrations and processes run instead. */
-  readonly executable?: string | undefined;
   /** The major version of the embedded PostgreSQL. */
   readonly postgres?: string;
   /** Settings of the embedded PostgreSQL. */
@@ -101,7 +89,7 @@ const MAIN = { api: "src/main.ts", dispatcher: "dispatcher/main.ts" };
 
 /** Starts the stores, runs `work`, and stops everything even if `work` throws. */
 export async function withRig<T>(options: RigOptions, work: (rig: Rig) => Promise<T>): Promise<T> {
-  const { tree = ROOT, executable } = options;
+  const { tree = ROOT } = options;
   const ends: (() => unknown)[] = [];
   const atEnd = (end: () => unknown) => void ends.push(end);
   try {
@@ -125,10 +113,8 @@ export async function withRig<T>(options: RigOptions, work: (rig: Rig) => Promis
       PARENT_PID: String(process.pid),
       ...options.env,
     };
-    const commandOf = (name: string, file: string): [string, string[]] =>
-      executable === undefined ? [process.execPath, [file, name]] : [executable, [name]];
     // Run by its name in package.json, because the file may be at another path in other checkouts.
-    const migrated = spawnSync(...commandOf("migrate", "run"), {
+    const migrated = spawnSync(process.execPath, ["run", "migrate"], {
       cwd: tree,
       env,
       encoding: "utf8",
@@ -137,7 +123,7 @@ export async function withRig<T>(options: RigOptions, work: (rig: Rig) => Promis
     const start: Rig["start"] = async (role, own = {}) => {
       const log = openSync(join(stores.folder, `${role}.log`), "a", 0o600);
       // Detached, so that Ctrl-C reaches only this process.
-      const child = spawn(...commandOf(role, MAIN[role]), {
+      const child = spawn(process.execPath, [MAIN[role], role], {
         cwd: tree,
         env: { ...env, ...own },
         detached: true,
@@ -145,7 +131,7 @@ export async function withRig<T>(options: RigOptions, work: (rig: Rig) => Promis
       });
       closeSync(log);
       atEnd(() => endInOrder(child));
-      await until(`the ${role} is ready`, () => isReady(role, { root, db: stores.db }), 100);
+      await until(`the ${role} is ready`, () => isReady(role, { root, db: stores.db }));
       return child;
     };
     return await work({ stores, db: stores.db, masterKey, root, start, atEnd });
@@ -156,9 +142,7 @@ export async function withRig<T>(options: RigOptions, work: (rig: Rig) => Promis
 
 /** Opens embedded stores with durable storage, or a new database and a prefix of its own on the given servers. */
 async function openStores({ postgres, settings = [] }: RigOptions, atEnd: Rig["atEnd"]) {
-  const folder = mkdtempSync(join(tmpdir(), "reviewrelay-bench-"));
-  // If this process runs as root, PostgreSQL runs as another user, which must be able to pass through this folder.
-  chmodSync(folder, 0o711);
+  const folder = temporaryFolder("bench");
   const given = { database: process.env["DATABASE_URL"], redis: process.env["REDIS_URL"] };
   const native = installPostgres(postgresMajor(postgres));
   // The keeper runs even if it starts no store, because it deletes the folder when this process dies.
@@ -218,25 +202,12 @@ const STOPS_WITHIN_MS = 20_000;
 
 /** Sends SIGTERM, waits for the process to end, and kills it after 20 s. */
 export async function endInOrder(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
+  if (hasEnded(child)) return;
   const gone = new Promise<void>((done) => child.once("exit", () => done()));
   child.kill("SIGTERM");
   const late = setTimeout(() => child.kill("SIGKILL"), STOPS_WITHIN_MS);
   await gone;
   clearTimeout(late);
-}
-
-/** Waits until the condition holds. Throws after two minutes. */
-export async function until(
-  what: string,
-  holds: () => Promise<boolean>,
-  everyMs = 50,
-): Promise<void> {
-  const end = performance.now() + 120_000;
-  while (!(await holds())) {
-    if (performance.now() > end) throw new Error(`Not within two minutes: ${what}`);
-    await Bun.sleep(everyMs);
-  }
 }
 
 export function commitOf(tree: string): string {

@@ -8,7 +8,6 @@ import { BASE_PATH } from "../../src/http/access.ts";
 import { providerSecretContext } from "../../src/intake/provider-model.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/lib/log.ts";
-import { createPasswords } from "../../src/lib/password.ts";
 import { connectRedis } from "../../src/lib/redis.ts";
 import { createSecretBox, newSecret } from "../../src/lib/secrets.ts";
 import { webhookSecretAssociatedData } from "../../src/master-key.ts";
@@ -17,8 +16,6 @@ import type { Rig } from "./rig.ts";
 
 const PROVIDER = "live";
 export const EVENTS_PATH = `${BASE_PATH}/providers/${PROVIDER}/events`;
-export const PASSWORD = "correct horse battery staple";
-const DAY_MS = 86_400_000;
 
 export type Sign = (body: string) => string;
 
@@ -162,6 +159,11 @@ interface Events {
   readonly each?: number;
 }
 
+/** Returns the sequence number that an event id of `appendEvents` contains. */
+export function sequenceOf(eventId: string): number {
+  return Number(eventId.slice(8));
+}
+
 /** Appends events to the log of each subscription without waking a dispatcher. Returns the last event id. */
 export async function appendEvents(
   db: RawDb,
@@ -234,63 +236,4 @@ export async function isUnsettled(db: RawDb): Promise<boolean> {
       limit 1)
      limit 1`;
   return rows.length > 0;
-}
-
-let users = 0;
-
-/** Inserts a user with the password `PASSWORD` for each company. Returns the emails. */
-export async function insertUsers(
-  db: RawDb,
-  companies: readonly number[],
-  role: "partner_admin" | "super_admin" = "partner_admin",
-): Promise<string[]> {
-  const hash = await createPasswords().hash(PASSWORD);
-  const emails = companies.map(() => `user-${users++}@live.example`);
-  await db.sql`
-    insert into users (company_id, email, name, role, password_hash, created_at, updated_at)
-    select company, email, 'Live', ${role}, ${hash}, now(), now()
-      from unnest(${[...companies]}::int[], ${emails}::text[]) as u(company, email)`;
-  return emails;
-}
-
-/** Adds a service that records actions for all partners, and returns its token. */
-export async function addService({ db, root }: Pick<Rig, "db" | "root">): Promise<string> {
-  const [platform] = await db.sql<{ id: number }[]>`
-    insert into companies (type, name, primary_color, created_at)
-    values ('platform', 'Live', '#000000', now()) returning id`;
-  const [email = ""] = await insertUsers(db, [platform?.id ?? 0], "super_admin");
-  const token = await login(root, email);
-  const service = await post(root, "/admin/services", {
-    token,
-    body: { name: "Live", scopes: ["actions:write"] },
-  });
-  const made = await post(root, `/admin/services/${String(service["id"])}/tokens`, {
-    token,
-    body: { name: "Live", expires_at: new Date(Date.now() + DAY_MS).toISOString() },
-  });
-  return String(made["access_token"]);
-}
-
-/** Signs the user in and returns the token. */
-export async function login(root: string, email: string): Promise<string> {
-  const made = await post(root, "/login", { body: { email, password: PASSWORD } });
-  return String(made["token"]);
-}
-
-async function post(
-  root: string,
-  path: string,
-  { token, body }: { token?: string; body: object },
-): Promise<Record<string, unknown>> {
-  const answer = await fetch(`${root}${BASE_PATH}${path}`, {
-    method: "POST",
-    headers: {
-      "Content-Type": "application/json",
-      ...(token !== undefined && { Authorization: `Bearer ${token}` }),
-    },
-    body: JSON.stringify(body),
-  });
-  const text = await answer.text();
-  if (!answer.ok) throw new Error(`${path}: ${answer.status} ${text}`);
-  return JSON.parse(text) as Record<string, unknown>;
 }

@@ -1,6 +1,7 @@
 // Supervises one part of the service: starts it, restarts it after a crash, and drains it at the end.
 import { type ChildProcess, spawn } from "node:child_process";
 import { appendFileSync, closeSync, copyFileSync, openSync, statSync, truncateSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 
 import { EXIT_CONFIG } from "../../src/lib/config.ts";
 import { commandLine, isAlive, signal, waitUntil } from "./stores/processes.ts";
@@ -64,7 +65,7 @@ export function superviseChild(spec: ChildSpec, events: ChildEvents): Child {
       if (status === EXIT_CONFIG) return events.rejected();
       if (performance.now() - bornAt > SETTLED_MS) delay = FIRST_DELAY_MS;
       events.died(how, delay);
-      await sleep(delay, stopping.signal);
+      await sleep(delay, undefined, { signal: stopping.signal }).catch(() => undefined);
       delay = Math.min(delay * 2, LONGEST_DELAY_MS);
     }
   }
@@ -125,16 +126,6 @@ function ending(child: ChildProcess): Promise<{ status: number | null; how: stri
     child.once("error", (error) => resolve({ status: null, how: error.message }));
     child.once("exit", (status, name) => {
       resolve({ status, how: name === null ? `exit status ${status}` : name });
-    });
-  });
-}
-
-async function sleep(ms: number, end: AbortSignal): Promise<void> {
-  await new Promise<void>((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    end.addEventListener("abort", () => {
-      clearTimeout(timer);
-      resolve();
     });
   });
 }

@@ -46,7 +46,7 @@ export async function start(mode: Development = { isWatching: false }): Promise<
   let status = 0;
   try {
     await bringUp(running, { mode, end, fail: (error) => failure.abort(error) });
-    await aborted(end);
+    if (!end.aborted) await new Promise((done) => end.addEventListener("abort", done));
     if (failure.signal.aborted) throw failure.signal.reason;
   } catch (error) {
     // Aborting `end` prevents that parts are restarted when they end from now on.
@@ -205,9 +205,4 @@ async function takeDown(running: Running): Promise<void> {
   await Promise.all(running.children.map((child) => child.stop(DRAIN_MS)));
   await Promise.all([running.site?.close(), running.sink?.stop(), running.stores?.stop()]);
   running.data?.release();
-}
-
-async function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return;
-  await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
 }

@@ -1,13 +1,12 @@
 // Uses the executables like a real installation, from an empty database to a signed delivery.
 import assert from "node:assert/strict";
-import { chmodSync, mkdtempSync, realpathSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { schemaVersion } from "../../db/migrate.ts";
 import { docPages } from "../../src/docs/pages.ts";
 import { VERSION } from "../../src/lib/version.ts";
-import { freePort, startStores } from "../demo/stores/keep.ts";
+import { freePort, startStores, temporaryFolder } from "../demo/stores/keep.ts";
+import { until } from "../demo/stores/processes.ts";
 import { hmac, signedReview } from "../demo/signed-review.ts";
 
 /** The installed executables, and how to run them. */
@@ -24,7 +23,6 @@ export interface Installed {
 type Settings = Readonly<Record<"SERVER_ROOT" | "PORT" | "METRICS_PORT", string>>;
 
 const PASSWORD = "another fine horse of ours";
-const WITHIN_MS = 60_000;
 
 /** Returns settings with free ports, for receivers on loopback. */
 export async function settings() {
@@ -68,9 +66,7 @@ export async function useExecutables(installed: Installed, commit: string): Prom
 
 /** Runs the executables of a folder with embedded stores, in an otherwise empty temporary folder. */
 export async function tryExecutables(executables: string, commit: string): Promise<void> {
-  const folder = realpathSync(mkdtempSync(join(tmpdir(), "reviewrelay-executable-")));
-  // If this process runs as root, PostgreSQL runs as another user, which must be able to pass through this folder.
-  chmodSync(folder, 0o711);
+  const folder = temporaryFolder("executable");
   const stores = await startStores({
     folder,
     // The keeper deletes the folder, and ends processes that still use it.
@@ -260,12 +256,4 @@ async function call(root: string, path: string, given: Call): Promise<Answer> {
   const text = await response.text();
   assert.ok(response.ok, `${path} was answered ${response.status}: ${text}`);
   return JSON.parse(text);
-}
-
-async function until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
-  const endMs = performance.now() + WITHIN_MS;
-  while (!(await holds())) {
-    assert.ok(performance.now() < endMs, `Not within ${WITHIN_MS / 1_000} s: ${what}`);
-    await Bun.sleep(50);
-  }
 }

@@ -37,7 +37,7 @@ export function retryAfterS(until: Date, now: Date): number {
 }
 
 /** Number of codes that one budget of `codeBudget` allows within 24 h (contract 4.14). */
-export const CODES_PER_DAY = 10;
+const CODES_PER_DAY = 10;
 /**
  * Numbers of wrong codes that are allowed within 24 h (contract 4.14): for one email from all networks, and for one
  * email from one network. The second limit is lower, so that a stranger cannot use up all tries of a user.

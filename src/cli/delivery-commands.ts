@@ -1,18 +1,13 @@
 import type { Static } from "@sinclair/typebox";
 
 import { parseInstant } from "../lib/clock.ts";
+import { ApiError } from "../sdk/typescript/src/index.ts";
 import type { AttemptObject, DeliveryObject } from "../webhooks/delivery-model.ts";
 import type { SubscriptionWithSecret } from "../webhooks/model.ts";
 import { connect, show, table, WEBHOOK, type Command, type ParsedArgs } from "./command.ts";
 import { EXIT, Failure, type CommandContext, ulid, usage } from "./context.ts";
 import { AGO, instant } from "./command.ts";
-import { chooseSubscription, listSubscriptions, failureOf, type Server } from "./server.ts";
-
-/**
- * HTTP status of a request to create a subscription if the partner already has an immediate subscription
- * (contract 6.2).
- */
-const SLOT_TAKEN = 409;
+import { chooseSubscription, listSubscriptions, type Server } from "./server.ts";
 
 export const webhooks: Command = {
   name: "webhooks",
@@ -48,21 +43,25 @@ batches, use the dashboard or the API.`,
     const [url = ""] = given.words;
     const label = given.text("label") ?? (URL.canParse(url) ? new URL(url).host : url);
     const server = connect(context, given);
-    const response = await server.send("/partner/webhooks", {
-      method: "POST",
-      body: { label, webhook_url: url, delivery_kind: "immediate" },
-    });
-    if (response.status === SLOT_TAKEN)
-      throw new Failure(
-        EXIT.failed,
-        `You already have an immediate subscription (see reviewrelay webhooks). Change or delete it at ${server.root}/dashboard.`,
-      );
-    if (!response.ok) throw await failureOf(response);
-    const made: Static<typeof SubscriptionWithSecret> = JSON.parse(await response.text());
+    const made = await create(server, { label, webhook_url: url, delivery_kind: "immediate" });
     show(context, given, made, `Created subscription ${made.id}. Its secret:\n${made.secret}`);
     return EXIT.ok;
   },
 };
+
+/** Creates a subscription. If the partner already has an immediate one, the failure says where to change it. */
+async function create(server: Server, body: object): Promise<Created> {
+  try {
+    return await server.ask<Created>("POST /partner/webhooks", { body });
+  } catch (error) {
+    const { cause } = error instanceof Failure ? error : {};
+    if (!(cause instanceof ApiError) || cause.code !== "slot_occupied") throw error;
+    throw new Failure(
+      EXIT.failed,
+      `You already have an immediate subscription (see reviewrelay webhooks). Change or delete it at ${server.root}/dashboard.`,
+    );
+  }
+}
 
 export const trigger: Command = {
   name: "trigger",
@@ -71,10 +70,10 @@ export const trigger: Command = {
   flags: WEBHOOK,
   wordCount: [0, 1],
   async run(context, given) {
-    const { server, path } = await subscriptionOf(context, given);
+    const { server, id: subscription } = await subscriptionOf(context, given);
     const [event] = given.words;
-    const answer = await server.ask<{ event_id: string }>(`${path}/test`, {
-      method: "POST",
+    const answer = await server.ask<{ event_id: string }>("POST /partner/webhooks/{id}/test", {
+      path: { id: subscription },
       ...(event !== undefined && { body: { event } }),
     });
     const { event_id: id } = answer;
@@ -102,24 +101,27 @@ export const deliveries: Command = {
   },
   wordCount: [0, 1],
   async run(context, given) {
-    const { server, path } = await subscriptionOf(context, given);
+    const { server, id } = await subscriptionOf(context, given);
     const [eventId] = given.words;
     if (eventId !== undefined) {
-      const one = await server.ask<Delivery>(`${path}/deliveries/${ulid(eventId)}`);
+      const path = { id, eventId: ulid(eventId) };
+      const one = await server.ask<Delivery>("GET /partner/webhooks/{id}/deliveries/{eventId}", {
+        path,
+      });
       show(context, given, one, deliveryText(one));
       return EXIT.ok;
     }
-    const query = new URLSearchParams({ limit: String(given.number("limit", [1, 100]) ?? 20) });
-    const fields = {
+    const query = {
+      limit: given.number("limit", [1, 100]) ?? 20,
       event: given.text("event"),
       outcome: given.text("outcome"),
       since: instant(context, given, "since"),
       until: instant(context, given, "until"),
     };
-    for (const [name, value] of Object.entries(fields))
-      if (value !== undefined) query.set(name, value);
-    const list = `${path}/deliveries?${query.toString()}`;
-    const { data } = await server.ask<{ data: Attempt[] }>(list);
+    const { data } = await server.ask<{ data: Attempt[] }>(
+      "GET /partner/webhooks/{id}/deliveries",
+      { path: { id }, query },
+    );
     const rows = data.map(attemptRow);
     show(context, given, data, rows.length === 0 ? "No attempts found." : table(rows));
     return EXIT.ok;
@@ -134,10 +136,12 @@ export const redeliver: Command = {
   wordCount: [1, 1_000],
   async run(context, given) {
     const ids = given.words.map(ulid);
-    const { server, path } = await subscriptionOf(context, given);
-    for (const id of ids)
-      await server.ask(`${path}/deliveries/${id}/redeliver`, { method: "POST" });
-    show(context, given, { queued: ids }, ids.map((id) => `Queued ${id}.`).join("\n"));
+    const { server, id } = await subscriptionOf(context, given);
+    for (const eventId of ids)
+      await server.ask("POST /partner/webhooks/{id}/deliveries/{eventId}/redeliver", {
+        path: { id, eventId },
+      });
+    show(context, given, { queued: ids }, ids.map((eventId) => `Queued ${eventId}.`).join("\n"));
     return EXIT.ok;
   },
 };
@@ -159,15 +163,15 @@ export const recover: Command = {
     if (from === undefined)
       throw usage("Give the start of the period: --since 2h, or a date and time.");
     if (from >= context.clock.now()) throw usage(`--since ${since} must be in the past.`);
-    const { server, path } = await subscriptionOf(context, given);
+    const { server, id } = await subscriptionOf(context, given);
     const body = { since, ...(until !== undefined && { until }) };
     let total = 0;
     // The API limits how many events one request queues, so the command repeats the request until no event is left.
     for (let isMore = true; isMore && !context.signal.aborted;) {
-      const { queued } = await server.ask<{ queued: number }>(`${path}/recover`, {
-        method: "POST",
-        body,
-      });
+      const { queued } = await server.ask<{ queued: number }>(
+        "POST /partner/webhooks/{id}/recover",
+        { path: { id }, body },
+      );
       total += queued;
       isMore = queued > 0;
     }
@@ -179,12 +183,13 @@ export const recover: Command = {
 async function subscriptionOf(
   context: CommandContext,
   given: ParsedArgs,
-): Promise<{ server: Server; path: string }> {
+): Promise<{ server: Server; id: string }> {
   const server = connect(context, given);
   const { id } = await chooseSubscription(server, given.text("webhook"));
-  return { server, path: `/partner/webhooks/${id}` };
+  return { server, id };
 }
 
+type Created = Static<typeof SubscriptionWithSecret>;
 type Attempt = Static<typeof AttemptObject>;
 type Delivery = Static<typeof DeliveryObject>;
 

@@ -7,8 +7,8 @@ import type { AttemptObject } from "../webhooks/delivery-model.ts";
 import { type Command, connect, type ParsedArgs, WEBHOOK } from "./command.ts";
 import { EXIT, type CommandContext, ulid, usage, Failure } from "./context.ts";
 import { AGO, instant } from "./command.ts";
-import { chooseSubscription, secretOf, failureOf, type Server } from "./server.ts";
-import { signaturesOf, type Verdict, verdictOf } from "./verify-command.ts";
+import { chooseSubscription, secretOf, type Server } from "./server.ts";
+import { type Verdict, verdictOf } from "./verify-command.ts";
 
 /** Numbers of characters in the two parts of a ULID: the time, then the random part. */
 const TIME_DIGITS = 10;
@@ -98,8 +98,7 @@ async function take(
 ): Promise<Copy> {
   const { request_headers: headers, request_body: body } = sent;
   if (headers === null || body === null) return { sent, signature: "unchecked", forwarded: null };
-  const signature =
-    secret === undefined ? "unchecked" : verdictOf(secret, body, signaturesOf(headers));
+  const signature = secret === undefined ? "unchecked" : verdictOf(secret, body, headers);
   return { sent, signature, forwarded: (await forwarder?.post(headers, body)) ?? null };
 }
 
@@ -296,17 +295,16 @@ async function* messages(
   after: string | undefined,
 ): AsyncGenerator<Message> {
   const silence = new AbortController();
-  const response = await deps.server.send(
-    `/partner/webhooks/${subscriptionId}/stream?include=body`,
-    {
-      headers: {
-        Accept: "text/event-stream",
-        ...(after !== undefined && { "Last-Event-ID": after }),
-      },
-      signal: AbortSignal.any([deps.signal, silence.signal]),
+  const response = await deps.server.open("GET /partner/webhooks/{id}/stream", {
+    path: { id: subscriptionId },
+    query: { include: "body" },
+    headers: {
+      Accept: "text/event-stream",
+      ...(after !== undefined && { "Last-Event-ID": after }),
     },
-  );
-  if (!response.ok || response.body === null) throw await failureOf(response);
+    signal: AbortSignal.any([deps.signal, silence.signal]),
+  });
+  if (response.body === null) return;
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   try {
     for (let rest = ""; ;) {

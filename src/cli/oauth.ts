@@ -1,6 +1,8 @@
+import type { Clock } from "../lib/clock.ts";
+import { ApiError } from "../sdk/typescript/src/index.ts";
+import { redeem as redeemGrant } from "../sdk/typescript/src/oauth.ts";
 import { EXIT, Failure } from "./context.ts";
 import type { Credentials } from "./credentials.ts";
-import type { Clock } from "../lib/clock.ts";
 
 /**
  * The public OAuth client of this program. The setup of every server registers it
@@ -14,32 +16,21 @@ export const COMMAND_CLIENT = {
   grantTypes: ["authorization_code", "refresh_token"],
 } as const;
 
-interface TokenAnswer {
-  readonly access_token: string;
-  readonly refresh_token: string;
-  readonly expires_in: number;
-  readonly error: string;
-  readonly error_description: string;
-}
-
 /** Redeems an OAuth grant at `/oauth/token`; throws a failure with the server's error description. */
 export async function redeem(
   clock: Clock,
   server: string,
-  fields: Readonly<Record<string, string>>,
+  grant: Readonly<Record<string, string>>,
 ): Promise<Credentials> {
-  const response = await post(server, "/oauth/token", fields);
-  const answer = await objectOf<TokenAnswer>(response);
-  if (!response.ok)
-    throw new Failure(
-      EXIT.signedOut,
-      `The sign-in was rejected: ${String(answer.error_description ?? answer.error ?? response.status)}`,
-    );
+  const tokens = await redeemGrant(server, grant).catch((error: unknown) => {
+    if (!(error instanceof ApiError)) throw unreachable(server, error);
+    throw new Failure(EXIT.signedOut, `The sign-in was rejected: ${error.message}`);
+  });
   return {
-    accessToken: answer.access_token ?? "",
-    refreshToken: answer.refresh_token ?? "",
-    expiresAtMs: clock.now().getTime() + (answer.expires_in ?? 0) * 1_000,
-    clientId: fields["client_id"] ?? "",
+    accessToken: tokens.access_token,
+    refreshToken: tokens.refresh_token,
+    expiresAtMs: clock.now().getTime() + tokens.expires_in * 1_000,
+    clientId: grant["client_id"] ?? "",
   };
 }
 
@@ -49,30 +40,11 @@ export async function redeem(
  */
 export async function revoke(server: string, credentials: Credentials): Promise<void> {
   const { clientId = "", refreshToken } = credentials;
-  if (refreshToken !== undefined)
-    await post(server, "/oauth/revoke", { token: refreshToken, client_id: clientId });
-}
-
-async function post(server: string, path: string, fields: Readonly<Record<string, string>>) {
-  const body = new URLSearchParams(fields);
-  try {
-    return await fetch(server + path, { method: "POST", body });
-  } catch (error) {
+  if (refreshToken === undefined) return;
+  const body = new URLSearchParams({ token: refreshToken, client_id: clientId });
+  await fetch(`${server}/oauth/revoke`, { method: "POST", body }).catch((error: unknown) => {
     throw unreachable(server, error);
-  }
-}
-
-/**
- * Parses the JSON object in a response body. Returns an empty object if the body is not JSON, for example because a
- * proxy answered.
- */
-export async function objectOf<T>(response: Response): Promise<Partial<T>> {
-  try {
-    const answer: Partial<T> | null = JSON.parse(await response.text());
-    return answer ?? {};
-  } catch {
-    return {};
-  }
+  });
 }
 
 export function unreachable(server: string, cause: unknown): Failure {

@@ -1,6 +1,12 @@
 import type { Static } from "@sinclair/typebox";
 
 import type { Clock } from "../lib/clock.ts";
+import {
+  ApiError,
+  type Operation,
+  type Options,
+  ReviewRelay,
+} from "../sdk/typescript/src/index.ts";
 import type { SecretAnswer, SubscriptionObject } from "../webhooks/model.ts";
 import {
   type Credentials,
@@ -9,22 +15,12 @@ import {
   savedServer,
   withCredentialsLock,
 } from "./credentials.ts";
-import { objectOf, redeem, unreachable } from "./oauth.ts";
+import { redeem, unreachable } from "./oauth.ts";
 import { EXIT, Failure, type CommandContext, ulid, usage } from "./context.ts";
 
-const BASE_PATH = "/api/v1";
 /** Remaining lifetime in ms below which an access token is renewed before a request. */
 const RENEW_BEFORE_MS = 60_000;
 const LOOPBACK_HOSTS = new Set(["127.0.0.1", "[::1]", "localhost"]);
-
-export interface ApiRequest {
-  readonly method?: string;
-  readonly body?: unknown;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly signal?: AbortSignal;
-  /** A bearer token to send in place of the stored one. */
-  readonly token?: string;
-}
 
 /**
  * Returns the origin of the API server: from the flag, else from the environment variable, else from the last sign-in.
@@ -45,65 +41,58 @@ export function serverOf(env: CommandContext["env"], named: string | undefined):
   return origin;
 }
 
+type Request = Options<Operation>;
+
 /** An API client for commands. It sends the user's token and renews the token when it expires. */
 export class Server {
   readonly root: string;
   readonly #env: CommandContext["env"];
   readonly #clock: Clock;
+  readonly #relay: ReviewRelay;
 
-  constructor({ env, clock }: Pick<CommandContext, "env" | "clock">, root: string) {
+  /** `token` is sent in place of the user's token. */
+  constructor({ env, clock }: Pick<CommandContext, "env" | "clock">, root: string, token?: string) {
     this.root = root;
     this.#env = env;
     this.#clock = clock;
+    const given = token ?? env["REVIEWRELAY_TOKEN"];
+    this.#relay = new ReviewRelay({
+      server: root,
+      token: given ?? ((rejected) => this.#token(rejected !== undefined)),
+      // The exit status tells scripts whether to repeat the command.
+      retries: 0,
+    });
   }
 
-  /**
-   * Sends a request and returns the JSON of a successful response. Otherwise throws a failure with the message, field
-   * errors and request id.
-   */
-  async ask<T>(path: string, request: ApiRequest = {}): Promise<T> {
-    const response = await this.send(path, request);
-    if (!response.ok) throw await failureOf(response);
-    const answer: T = JSON.parse(await response.text());
-    return answer;
-  }
-
-  /** Sends a request and returns any response. After a 401, renews the token and repeats the request once. */
-  async send(path: string, request: ApiRequest = {}): Promise<Response> {
-    const { token } = request;
-    const response = await this.#fetch(path, request, token ?? (await this.#token(false)));
-    const isFixed = token !== undefined || this.#env["REVIEWRELAY_TOKEN"] !== undefined;
-    if (response.status !== 401 || isFixed) return response;
-    await response.body?.cancel();
-    return this.#fetch(path, request, await this.#token(true));
-  }
-
-  async #fetch(path: string, request: ApiRequest, token: string): Promise<Response> {
-    const { method = "GET", body, headers = {}, signal } = request;
+  /** Sends a request and returns the body of the response; throws a failure if the API rejects it. */
+  async ask<T>(operation: Operation, request: Request = {}): Promise<T> {
     try {
-      return await fetch(this.root + BASE_PATH + path, {
-        method,
-        headers: {
-          Authorization: `Bearer ${token}`,
-          ...(body !== undefined && { "Content-Type": "application/json" }),
-          ...headers,
-        },
-        ...(body !== undefined && { body: JSON.stringify(body) }),
-        ...(signal && { signal }),
-      });
+      const answer: T = await this.#relay.request(operation, request);
+      return answer;
     } catch (error) {
-      if (signal?.aborted) throw error;
-      throw unreachable(this.root, error);
+      throw this.#failureOf(error);
     }
   }
 
-  /**
-   * Returns the token from the environment variable, else the stored token. The stored token is renewed if it has
-   * expired or was rejected.
-   */
+  /** Opens a stream; throws a failure if the API rejects it. */
+  async open(
+    operation: Operation,
+    request: Request & { readonly headers: Readonly<Record<string, string>> },
+  ): Promise<Response> {
+    try {
+      return await this.#relay.open(operation, request);
+    } catch (error) {
+      throw this.#failureOf(error);
+    }
+  }
+
+  #failureOf(error: unknown): Failure {
+    if (error instanceof Failure) return error;
+    return error instanceof ApiError ? failureOf(error) : unreachable(this.root, error);
+  }
+
+  /** Returns the stored token, which is renewed if it has expired or was rejected. */
   async #token(wasRejected: boolean): Promise<string> {
-    const given = this.#env["REVIEWRELAY_TOKEN"];
-    if (given !== undefined) return given;
     const saved = savedCredentials(this.#env, this.root);
     if (saved === undefined)
       throw new Failure(
@@ -133,25 +122,14 @@ export class Server {
   }
 }
 
-interface HttpError {
-  readonly message: string;
-  readonly code: string;
-  readonly request_id: string;
-  readonly errors: Readonly<Record<string, readonly string[]>>;
-}
-
-/** Converts an error response of the API to a failure with the API's message. */
-export async function failureOf(response: Response): Promise<Failure> {
-  const body = await objectOf<HttpError>(response);
-  const fields = Object.entries(body.errors ?? {}).map(
-    ([field, texts]) => `\n  ${field} ${texts.join("; ")}`,
-  );
-  const text = body.message ?? `The server returned status ${response.status}.`;
-  const id = body.request_id === undefined ? "" : ` (request ${body.request_id})`;
+/** Converts an error of the API to a failure with its message, field errors and request id. */
+function failureOf(error: ApiError): Failure {
+  const { message, code, errors, requestId, status } = error;
+  const fields = Object.entries(errors).map(([field, texts]) => `\n  ${field} ${texts.join("; ")}`);
+  const id = requestId === "" ? "" : ` (request ${requestId})`;
   // The exit status is not that of a temporary failure, which scripts repeat: the request may have been committed.
-  const isUnknown = body.code === "outcome_unknown";
-  const status = isUnknown ? EXIT.failed : statusFor(response.status);
-  return new Failure(status, `${text}${fields.join("")}${id}`);
+  const exit = code === "outcome_unknown" ? EXIT.failed : statusFor(status);
+  return new Failure(exit, `${message}${fields.join("")}${id}`, { cause: error });
 }
 
 /**
@@ -166,7 +144,7 @@ function statusFor(status: number): number {
 type Subscription = Static<typeof SubscriptionObject>;
 
 export async function listSubscriptions(server: Server): Promise<Subscription[]> {
-  const { data } = await server.ask<{ data: Subscription[] }>("/partner/webhooks");
+  const { data } = await server.ask<{ data: Subscription[] }>("GET /partner/webhooks");
   return data;
 }
 
@@ -179,7 +157,7 @@ export async function chooseSubscription(
   named: string | undefined,
 ): Promise<Subscription> {
   if (named !== undefined) {
-    return server.ask<Subscription>(`/partner/webhooks/${ulid(named)}`);
+    return server.ask<Subscription>("GET /partner/webhooks/{id}", { path: { id: ulid(named) } });
   }
   const all = await listSubscriptions(server);
   const chosen = all.find((one) => one.delivery_kind === "immediate") ?? all[0];
@@ -202,7 +180,7 @@ export async function secretOf(
 ): Promise<string> {
   const given = env["WEBHOOK_SECRET"];
   if (given !== undefined) return given;
-  const path = `/partner/webhooks/${id}/secret`;
-  const { secret } = await server.ask<Static<typeof SecretAnswer>>(path, { method: "POST" });
+  const operation = "POST /partner/webhooks/{id}/secret";
+  const { secret } = await server.ask<Static<typeof SecretAnswer>>(operation, { path: { id } });
   return secret;
 }

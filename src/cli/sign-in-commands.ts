@@ -14,6 +14,7 @@ import {
 } from "./credentials.ts";
 import { COMMAND_CLIENT, redeem, revoke, unreachable } from "./oauth.ts";
 import { EXIT, Failure, readAll, type CommandContext, usage } from "./context.ts";
+import { Server } from "./server.ts";
 
 export const login: Command = {
   name: "login",
@@ -40,9 +41,8 @@ REVIEWRELAY_TOKEN you do not need to sign in.`,
       : await signIn(context, { server: server.root, clientId, opensBrowser });
     if (credentials.accessToken === "")
       throw usage("Standard input contains no token. Pipe the token into the command.");
-    const identity = await server.ask<VerifyTokenAnswer>("/verify-token", {
-      token: credentials.accessToken,
-    });
+    const signedIn = new Server(context, server.root, credentials.accessToken);
+    const identity = await signedIn.ask<VerifyTokenAnswer>("GET /verify-token");
     saveCredentials(env, server.root, credentials);
     const [{ email }, { name }] = [identity.user, identity.company];
     const file = credentialsFile(env);

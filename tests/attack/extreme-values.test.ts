@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from "bun:test";
 
 import { operationsIn, type DescribedParameter } from "../hostile/description.ts";
-import { startWebhooks } from "../support/webhooks.ts";
+import { addService, startWebhooks } from "../support/webhooks.ts";
 import { fixture } from "../support/fixture.ts";
 
 /* Values that pass the schema but may break the code or SQL behind it, in every query parameter of every GET route. */
@@ -140,19 +140,14 @@ const EXTREMES: Readonly<Record<string, readonly string[]>> = {
 };
 
 let id = "";
-let service = "";
+let service = 0;
 
 let description: Record<string, unknown>;
 
 beforeAll(async () => {
   id = (await world.subscribe()).id;
   await world.emit(1);
-  const made = { name: "Engine", scopes: ["actions:write"] };
-  const { body } = await world.api.call("POST", "/admin/services", {
-    token: world.tokens.root,
-    body: made,
-  });
-  service = String(body["id"]);
+  service = (await addService(world)).id;
   description = (await world.api.call("GET", "/openapi.json", { root: true })).body;
 });
 

@@ -23,14 +23,9 @@ describe("framing that two servers could read differently", () => {
         "0\r\n\r\n",
       ),
       "two lengths": framed("Content-Length: 0\r\nContent-Length: 5\r\n", ""),
-      "a list of lengths": framed("Content-Length: 0, 0\r\n", ""),
-      "a signed length": framed("Content-Length: +0\r\n", ""),
       "a negative length": framed("Content-Length: -1\r\n", ""),
-      "a hexadecimal length": framed("Content-Length: 0x0\r\n", ""),
       "a length of twenty digits": framed("Content-Length: 18446744073709551616\r\n", ""),
-      "a length with a blank in it": framed("Content-Length: 0 0\r\n", ""),
       "another coding": framed("Transfer-Encoding: xchunked\r\n", chunks),
-      "two codings": framed("Transfer-Encoding: gzip, chunked\r\n", chunks),
       "chunked twice": framed(
         "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
         chunks,
@@ -39,14 +34,11 @@ describe("framing that two servers could read differently", () => {
       "a coding behind a vertical tab": framed("Transfer-Encoding:\x0bchunked\r\n", chunks),
       "a blank before the colon": framed("Transfer-Encoding : chunked\r\n", chunks),
       "a folded coding": framed("Transfer-Encoding:\r\n chunked\r\n", chunks),
-      "a folded line": framed("X: a\r\n b\r\n", ""),
       "a bare CR": framed("X: a\rContent-Length: 5\r\n", ""),
       "a NUL": framed("X: a\0b\r\n", ""),
       "a line without a colon": framed("Content-Length\r\n", ""),
-      "a line without a name": framed(": 5\r\n", ""),
       "a name with a blank": framed("Content Length: 5\r\n", ""),
       "lines that end in LF alone": framed("", "").replaceAll("\r\n", "\n"),
-      "a chunk of no size": framed("Transfer-Encoding: chunked\r\n", "\r\n0\r\n\r\n"),
       "a chunk of a negative size": framed("Transfer-Encoding: chunked\r\n", "-1\r\n\r\n0\r\n\r\n"),
       "a chunk of seventeen digits": framed(
         "Transfer-Encoding: chunked\r\n",
@@ -119,8 +111,6 @@ describe("a request line", () => {
   test.each(
     Object.entries({
       "of HTTP/2": "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-      "of a later version": requestText("GET /healthz HTTP/2.0"),
-      "without a version": requestText("GET /healthz"),
       "with two blanks": requestText("GET  /healthz HTTP/1.1"),
       "with a tab": requestText("GET\t/healthz HTTP/1.1"),
       "with a target without a slash": requestText("GET healthz HTTP/1.1"),
@@ -129,9 +119,6 @@ describe("a request line", () => {
       "with an unknown method": requestText("FOO /healthz HTTP/1.1"),
       "with a NUL": requestText("GET /health\0z HTTP/1.1"),
       "of TLS": "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + "\0".repeat(64),
-      "of 64 KB": requestText(`GET /${"a".repeat(65_536)} HTTP/1.1`),
-      "with headers of 64 KB": requestText("GET /healthz HTTP/1.1", `X: ${"a".repeat(65_536)}\r\n`),
-      "with ten thousand headers": requestText("GET /healthz HTTP/1.1", "X: a\r\n".repeat(10_000)),
     }),
   )("%s ends the connection without an effect", async (_, bytes) => {
     const { statuses, isClosed, text } = await sendRaw(api.root, bytes + HIDDEN);
@@ -140,20 +127,7 @@ describe("a request line", () => {
   });
 
   // Bun's parser accepts only these methods, and closes the connection for any other.
-  test.each([
-    "PUT",
-    "PATCH",
-    "DELETE",
-    "OPTIONS",
-    "TRACE",
-    "CONNECT",
-    "PROPFIND",
-    "MKCOL",
-    "LINK",
-    "PURGE",
-    "QUERY",
-    "M-SEARCH",
-  ])(
+  test.each(["PUT", "TRACE", "QUERY"])(
     "with the method %s gets 405 on a known path without that method, and 404 on an unknown path",
     async (method) => {
       for (const [path, status] of [
@@ -204,27 +178,15 @@ describe("a Host", () => {
   test.each([
     "",
     "a b",
-    "a, b",
     "a/b",
-    "a?b",
-    "a#b",
     "a@b",
-    "a\\b",
-    "a;b",
     "a%00b",
-    "<b>",
     "a:",
-    "a:b",
     "a:65536",
-    "a:999999",
     "[",
-    "[::1",
     "[::g]",
     "::1",
     "\xff",
-    "a:80:80",
-    "http://a",
-    ",",
     "a".repeat(256),
   ])("%p gets 400 on every path", async (host) => {
     for (const path of PATHS) {
@@ -239,20 +201,13 @@ describe("a Host", () => {
   });
 
   test.each([
-    "a",
-    "A.example",
     "a_b.example.",
-    "127.0.0.1",
     "[::1]",
-    "a:0",
     "a:65535",
     "[::ffff:1.2.3.4]:80",
     "a".repeat(255),
     // These hosts are valid in the header, although no URL may have them.
-    "a.1",
-    "1.2.3.4.5",
     "256.256.256.256",
-    "xn--a",
   ])("%p is accepted, with and without an Origin", async (host) => {
     for (const origin of ["", "Origin: null\r\n", "Origin: https://app.example\r\n"])
       for (const [path, status] of [

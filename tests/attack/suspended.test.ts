@@ -25,6 +25,87 @@ const database = fixture(createDatabase);
 const tenants = fixture(() => addTenants(database.db));
 const api = fixture(() => startApi({ db: database.db }));
 
+describe("made before its user was switched off", () => {
+  test.each(TABLE.map((one) => [one.name, one.of, one.by, one] as const))(
+    "%s, of a user of the %s, off by the %s, is refused and not used up",
+    async (_name, of, by, { make, refused, lives }) => {
+      const user = of === "partner" ? partner.owner : partner.accounts[0].owner;
+      const { use, userId = user.id } = await make(user);
+      const [kind, id] = {
+        user: ["users", userId],
+        company: [`${of}s`, user.companyId],
+        partner: ["partners", partner.id],
+      }[by] as [string, number];
+      await turn(kind, id, "deactivate");
+      try {
+        expect(said(await use())).toEqual([...refused]);
+        expect(said(await use())).toEqual([...refused]);
+      } finally {
+        await turn(kind, id, "activate");
+      }
+      const after = await use();
+      expect([lives, said(after)]).toEqual([lives, lives ? [after.status, ""] : [...refused]]);
+    },
+  );
+
+  test.each([
+    ["an operator's portal link", INVALID],
+    ["an invitation", INVALID],
+    ["a login", [401, "invalid_credentials"]],
+    ["a refresh token", [400, "invalid_grant"]],
+  ] as const)("%s that waits for the suspension is refused as after it", async (name, refused) => {
+    const user = partner.owner;
+    const known = CASES.find((one) => one.name === name);
+    const login: Made = { use: () => post("/login", { email: user.email, password: PASSWORD }) };
+    const { use, userId = user.id } = (await known?.make(user)) ?? login;
+    let waiting: Promise<Answer> | undefined;
+    await database.db.transaction(async ({ sql }) => {
+      await sql`update companies set is_active = false where id = ${partner.id}`;
+      await sql`select from users where id = ${userId} for no key update`;
+      waiting = use();
+      await untilSomebodyWaits(database.db);
+    });
+    expect(said((await waiting) ?? (await use()))).toEqual([...refused]);
+    await database.db.sql`update companies set is_active = true where id = ${partner.id}`;
+    expect((await use()).status).toBe(200);
+  });
+});
+
+describe("made while the company is off", () => {
+  test("is no portal link and no further invitation of a suspended partner, and no mail", async () => {
+    const { userId } = await invitation(partner.owner);
+    await turn("partners", partner.id, "deactivate");
+    try {
+      const pages = { pages: ["webhooks"] };
+      const link = await ask("POST", `/admin/partners/${partner.id}/portal-links`, pages);
+      expect(said(link)).toEqual([409, "company_inactive"]);
+      const invited = await ask("POST", `/admin/users/${userId}/invite`, {});
+      expect(said(invited)).toEqual([409, "company_inactive"]);
+      for (const { email } of [partner.owner, partner.accounts[0].owner]) {
+        await database.db.sql`delete from email_code_limits`;
+        await database.db.sql`delete from mails`;
+        const body = { email, type: "forgot_password" };
+        expect((await post("/email-otp/resend", body)).status).toBe(200);
+        expect(await mailsTo(api.deps, email)).toEqual([]);
+      }
+      const started = await new Browser(api).get(startOf(partner.owner));
+      expect(said(started)).toEqual([302, "sso_failed"]);
+    } finally {
+      await turn("partners", partner.id, "activate");
+    }
+  });
+
+  test("is no token for the owner of a suspended account", async () => {
+    const [{ id }] = partner.accounts;
+    await turn("accounts", id, "deactivate");
+    const token = await api.login(partner.owner.email);
+    const body = { account_id: id };
+    const made = await api.call("POST", "/partner/account-owner/token", { token, body });
+    await turn("accounts", id, "activate");
+    expect(said(made)).toEqual([422, "validation_failed"]);
+  });
+});
+
 /** Something that was made before, and is used later. */
 interface Made {
   readonly use: () => Promise<Answer>;
@@ -207,87 +288,6 @@ const TABLE = CASES.flatMap((one) =>
       : [],
   ),
 );
-
-describe("made before its user was switched off", () => {
-  test.each(TABLE.map((one) => [one.name, one.of, one.by, one] as const))(
-    "%s, of a user of the %s, off by the %s, is refused and not used up",
-    async (_name, of, by, { make, refused, lives }) => {
-      const user = of === "partner" ? partner.owner : partner.accounts[0].owner;
-      const { use, userId = user.id } = await make(user);
-      const [kind, id] = {
-        user: ["users", userId],
-        company: [`${of}s`, user.companyId],
-        partner: ["partners", partner.id],
-      }[by] as [string, number];
-      await turn(kind, id, "deactivate");
-      try {
-        expect(said(await use())).toEqual([...refused]);
-        expect(said(await use())).toEqual([...refused]);
-      } finally {
-        await turn(kind, id, "activate");
-      }
-      const after = await use();
-      expect([lives, said(after)]).toEqual([lives, lives ? [after.status, ""] : [...refused]]);
-    },
-  );
-
-  test.each([
-    ["an operator's portal link", INVALID],
-    ["an invitation", INVALID],
-    ["a login", [401, "invalid_credentials"]],
-    ["a refresh token", [400, "invalid_grant"]],
-  ] as const)("%s that waits for the suspension is refused as after it", async (name, refused) => {
-    const user = partner.owner;
-    const known = CASES.find((one) => one.name === name);
-    const login: Made = { use: () => post("/login", { email: user.email, password: PASSWORD }) };
-    const { use, userId = user.id } = (await known?.make(user)) ?? login;
-    let waiting: Promise<Answer> | undefined;
-    await database.db.transaction(async ({ sql }) => {
-      await sql`update companies set is_active = false where id = ${partner.id}`;
-      await sql`select from users where id = ${userId} for no key update`;
-      waiting = use();
-      await untilSomebodyWaits(database.db);
-    });
-    expect(said((await waiting) ?? (await use()))).toEqual([...refused]);
-    await database.db.sql`update companies set is_active = true where id = ${partner.id}`;
-    expect((await use()).status).toBe(200);
-  });
-});
-
-describe("made while the company is off", () => {
-  test("is no portal link and no further invitation of a suspended partner, and no mail", async () => {
-    const { userId } = await invitation(partner.owner);
-    await turn("partners", partner.id, "deactivate");
-    try {
-      const pages = { pages: ["webhooks"] };
-      const link = await ask("POST", `/admin/partners/${partner.id}/portal-links`, pages);
-      expect(said(link)).toEqual([409, "company_inactive"]);
-      const invited = await ask("POST", `/admin/users/${userId}/invite`, {});
-      expect(said(invited)).toEqual([409, "company_inactive"]);
-      for (const { email } of [partner.owner, partner.accounts[0].owner]) {
-        await database.db.sql`delete from email_code_limits`;
-        await database.db.sql`delete from mails`;
-        const body = { email, type: "forgot_password" };
-        expect((await post("/email-otp/resend", body)).status).toBe(200);
-        expect(await mailsTo(api.deps, email)).toEqual([]);
-      }
-      const started = await new Browser(api).get(startOf(partner.owner));
-      expect(said(started)).toEqual([302, "sso_failed"]);
-    } finally {
-      await turn("partners", partner.id, "activate");
-    }
-  });
-
-  test("is no token for the owner of a suspended account", async () => {
-    const [{ id }] = partner.accounts;
-    await turn("accounts", id, "deactivate");
-    const token = await api.login(partner.owner.email);
-    const body = { account_id: id };
-    const made = await api.call("POST", "/partner/account-owner/token", { token, body });
-    await turn("accounts", id, "activate");
-    expect(said(made)).toEqual([422, "validation_failed"]);
-  });
-});
 
 let root: string;
 let partner: (typeof tenants.partners)[0];

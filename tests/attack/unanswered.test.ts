@@ -18,6 +18,41 @@ const nginx = fixture(async () => {
   return startShipped("nginx.conf", { port: await freePort(), apis: [port, port], platform: port });
 }, hasNginx);
 
+describe("a sign-in is carried out and not answered with 200, with", () => {
+  test.each(Object.entries(FORMS))("%s", async (_, { bytes, endsHalf = false, bun }) => {
+    const before = await sessions();
+    const { statuses, isClosed } = await sendRaw(api.root, bytes, { endsHalf });
+    expect(
+      statuses,
+      "Bun's server answers this in another way now: correct the list of contract 2.7, and this test.",
+    ).toEqual([...bun]);
+    expect(isClosed).toBe(true);
+    await until("it is carried out", async () => (await sessions()) > before);
+  });
+});
+
+describe.skipIf(!hasNginx)(
+  "behind deploy/nginx.conf its answer is as the contract says, with",
+  () => {
+    test.each(Object.entries(FORMS))(
+      "%s",
+      async (_, { bytes, endsHalf = false, nginx: statuses }) => {
+        const before = await sessions();
+        const answers = endsHalf ? {} : { answers: statuses.length };
+        expect((await sendRaw(nginx.root, bytes, { endsHalf, ...answers })).statuses).toEqual([
+          ...statuses,
+        ]);
+        await until("it is carried out", async () => (await sessions()) > before);
+      },
+    );
+  },
+);
+
+test("an empty line before a request is 400 without a body, and nothing is carried out", async () => {
+  const { statuses, text } = await sendRaw(api.root, `\r\n${health}`);
+  expect([statuses, text.includes("healthz")]).toEqual([[400], false]);
+});
+
 const body = JSON.stringify({ email: tenants.partners[0].owner.email, password: PASSWORD });
 const LINE = "POST /api/v1/login HTTP/1.1";
 const JSON_TYPE = "Content-Type: application/json\r\n";
@@ -63,41 +98,6 @@ const FORMS: Readonly<Record<string, Form>> = {
     nginx: [],
   },
 };
-
-describe("a sign-in is carried out and not answered with 200, with", () => {
-  test.each(Object.entries(FORMS))("%s", async (_, { bytes, endsHalf = false, bun }) => {
-    const before = await sessions();
-    const { statuses, isClosed } = await sendRaw(api.root, bytes, { endsHalf });
-    expect(
-      statuses,
-      "Bun's server answers this in another way now: correct the list of contract 2.7, and this test.",
-    ).toEqual([...bun]);
-    expect(isClosed).toBe(true);
-    await until("it is carried out", async () => (await sessions()) > before);
-  });
-});
-
-describe.skipIf(!hasNginx)(
-  "behind deploy/nginx.conf its answer is as the contract says, with",
-  () => {
-    test.each(Object.entries(FORMS))(
-      "%s",
-      async (_, { bytes, endsHalf = false, nginx: statuses }) => {
-        const before = await sessions();
-        const answers = endsHalf ? {} : { answers: statuses.length };
-        expect((await sendRaw(nginx.root, bytes, { endsHalf, ...answers })).statuses).toEqual([
-          ...statuses,
-        ]);
-        await until("it is carried out", async () => (await sessions()) > before);
-      },
-    );
-  },
-);
-
-test("an empty line before a request is 400 without a body, and nothing is carried out", async () => {
-  const { statuses, text } = await sendRaw(api.root, `\r\n${health}`);
-  expect([statuses, text.includes("healthz")]).toEqual([[400], false]);
-});
 
 async function sessions(): Promise<number> {
   const [row] = await database.db.sql<{ n: number }[]>`select count(*)::int as n from tokens`;

@@ -3,8 +3,8 @@ import { describe, expect, test } from "bun:test";
 import { CHUNK } from "../../db/log.ts";
 import { WINDOW } from "../../dispatcher/store/loaded-entries.ts";
 import { startPostgres } from "./postgres-store.ts";
-import type { NewSubscription, Outcome } from "./tested-store.ts";
-import { TwoStores } from "./two-stores.ts";
+import type { NewSubscription } from "./tested-store.ts";
+import { ONE, TwoStores } from "./two-stores.ts";
 import { fixture } from "../support/fixture.ts";
 
 const postgres = fixture(startPostgres);
@@ -12,8 +12,8 @@ const postgres = fixture(startPostgres);
 describe("a load", () => {
   test("shows 16 test events beside the entries that were asked for", async () => {
     await subscribed();
-    await append([0, 1, 2, 0]);
-    await sendTests(18);
+    await stores.appendReviews([0, 1, 2, 0]);
+    await stores.sendTests(18);
     const ask = { subscription: "one", after: 1, limit: 2, exceptReviews: [] };
     const loaded = await stores.load(ask);
     expect(loaded?.entries.map((one) => one.event)).toEqual(["E2", "E3"]);
@@ -24,9 +24,8 @@ describe("a load", () => {
 
   test("shows the tests that are due first, however many wait", async () => {
     await subscribed();
-    await stores.join("dispatcher");
-    await sendTests(17);
-    const waits = Array.from({ length: 16 }, (_, n) => outcome(n + 1, "retry", 60_000 - n));
+    await stores.sendTests(17);
+    const waits = Array.from({ length: 16 }, (_, n) => stores.outcome(n + 1, "retry", 60_000 - n));
     await stores.commit("dispatcher", waits);
     const ask = { subscription: "one", after: 0, limit: 64, exceptReviews: [] };
     const loaded = await stores.load(ask);
@@ -38,10 +37,9 @@ describe("a load", () => {
 
   test("shows a waiting head each time, however many entries before it are settled", async () => {
     await subscribed();
-    await append(Array.from({ length: 42 }, () => 0));
-    await stores.join("dispatcher");
-    const settled = Array.from({ length: 40 }, (_, n) => outcome(n + 1, "delivered"));
-    await stores.commit("dispatcher", [...settled, outcome(41, "retry", 60_000)]);
+    await stores.appendReviews(Array.from({ length: 42 }, () => 0));
+    const settled = Array.from({ length: 40 }, (_, n) => stores.outcome(n + 1, "delivered"));
+    await stores.commit("dispatcher", [...settled, stores.outcome(41, "retry", 60_000)]);
     const ask = { subscription: "one", after: 0, limit: 64, exceptReviews: [] };
     for (let load = 1; load <= 3; load++) {
       const loaded = await stores.load(ask);
@@ -51,7 +49,7 @@ describe("a load", () => {
 
   test("leaves out reviews, and events without one", async () => {
     await subscribed({ ordering: "review" });
-    await append([0, 1, null, 2]);
+    await stores.appendReviews([0, 1, null, 2]);
     const events = async (exceptReviews: (string | null)[]) => {
       const ask = { subscription: "one", after: 0, limit: 64, exceptReviews };
       return (await stores.load(ask))?.entries.map((one) => one.event);
@@ -63,30 +61,17 @@ describe("a load", () => {
 
   test("looks behind many events of a review that it leaves out", async () => {
     await subscribed({ ordering: "review" });
-    await append([...Array.from({ length: 2 * WINDOW + 20 }, () => 0), 1, 0]);
+    await stores.appendReviews([...Array.from({ length: 2 * WINDOW + 20 }, () => 0), 1, 0]);
     const ask = { subscription: "one", after: 0, limit: 8, exceptReviews: ["p0 r0"] };
     const loaded = await stores.load(ask);
     expect(loaded?.entries.map((one) => one.event)).toEqual([`E${2 * WINDOW + 21}`]);
     expect(stores.subscription("one").settledThrough).toBe(2 * WINDOW);
   });
 
-  test("answers the others of its group before it looks behind them", async () => {
-    await subscribed({ ordering: "review" });
-    await stores.create({ ...ONE, name: "two", partner: 1 });
-    await append([...Array.from({ length: WINDOW + 20 }, () => 0), 1]);
-    const ask = { after: 0, limit: 8, exceptReviews: ["p0 r0"] };
-    const answered = await stores.loadTogether([
-      { ...ask, subscription: "one" },
-      { ...ask, subscription: "two" },
-    ]);
-    expect(answered).toEqual(["two", "one"]);
-  });
-
   test("shows no row before log events of the same review behind the window", async () => {
     await subscribed({ ordering: "review" });
-    await append([1, ...Array.from({ length: WINDOW + 1 }, () => 0), 1]);
-    await stores.join("dispatcher");
-    await stores.commit("dispatcher", [outcome(1, "delivered")]);
+    await stores.appendReviews([1, ...Array.from({ length: WINDOW + 1 }, () => 0), 1]);
+    await stores.commit("dispatcher", [stores.outcome(1, "delivered")]);
     await stores.redeliver("one", "E1");
     const ask = { subscription: "one", after: 0, limit: 1, exceptReviews: ["p0 r0"] };
     const loaded = await stores.load(ask);
@@ -95,9 +80,8 @@ describe("a load", () => {
 
   test("shows nothing of a subscription that is disabled", async () => {
     await subscribed({ failures: 19 });
-    await append([0, 0]);
-    await stores.join("dispatcher");
-    await stores.commit("dispatcher", [outcome(1, "failed")]);
+    await stores.appendReviews([0, 0]);
+    await stores.commit("dispatcher", [stores.outcome(1, "failed")]);
     const ask = { subscription: "one", after: 0, limit: 64, exceptReviews: [] };
     expect(await stores.load(ask)).toBeUndefined();
   });
@@ -106,10 +90,9 @@ describe("a load", () => {
 describe("a commit", () => {
   test("gives rows to the entries that the offset passes, even with an entry twice", async () => {
     await subscribed({ ordering: "review" });
-    await append([0, 1, 2]);
-    await stores.join("dispatcher");
-    const twice = [outcome(3, "delivered"), outcome(3, "delivered")];
-    await stores.commit("dispatcher", [outcome(2, "delivered"), ...twice]);
+    await stores.appendReviews([0, 1, 2]);
+    const twice = [stores.outcome(3, "delivered"), stores.outcome(3, "delivered")];
+    await stores.commit("dispatcher", [stores.outcome(2, "delivered"), ...twice]);
     const { queued, ended, settledThrough } = stores.subscription("one");
     expect(queued.map(({ sequence, isLogged }) => [sequence, isLogged])).toEqual([[1, false]]);
     expect([ended.map((one) => one.sequence), settledThrough]).toEqual([[2, 3], 3]);
@@ -122,10 +105,9 @@ describe("a batch", () => {
     ["that is overdue waits for the next time of its grid", 1_500, 2_000],
   ])("%s, after an enable that skips", async (_, passedMs, nextBatchAtMs) => {
     await subscribed({ kind: "batch", failures: 19 });
-    await append([0]);
-    await stores.join("dispatcher");
+    await stores.appendReviews([0]);
     await stores.sendTest("one", "T1");
-    await stores.commit("dispatcher", [outcome(1, "failed")]);
+    await stores.commit("dispatcher", [stores.outcome(1, "failed")]);
     await stores.pass(passedMs);
     await stores.enable("one", "skip");
     const { waiting, ...cursor } = stores.subscription("one");
@@ -136,9 +118,8 @@ describe("a batch", () => {
 
 test("a skip of more than a chunk leaves only later entries to the loads", async () => {
   await subscribed({ failures: 19 });
-  await append(Array.from({ length: CHUNK + 30 }, () => 0));
-  await stores.join("dispatcher");
-  await stores.commit("dispatcher", [outcome(1, "failed")]);
+  await stores.appendReviews(Array.from({ length: CHUNK + 30 }, () => 0));
+  await stores.commit("dispatcher", [stores.outcome(1, "failed")]);
   await stores.enable("one", "skip");
   await stores.append([{ name: "late", partner: 0, review: 1 }]);
   const ask = { subscription: "one", after: 0, limit: 64, exceptReviews: [] };
@@ -148,9 +129,8 @@ test("a skip of more than a chunk leaves only later entries to the loads", async
 
 test("a POST that was under way at a delete is recorded and moves no counter", async () => {
   await subscribed({ failures: 19 });
-  await append([0]);
-  await stores.join("dispatcher");
-  const late = outcome(1, "failed");
+  await stores.appendReviews([0]);
+  const late = stores.outcome(1, "failed");
   await stores.remove("one");
   const answer = await stores.commit("dispatcher", [late]);
   expect(answer).toEqual({ fenced: false, inactive: ["one"], disabled: [] });
@@ -161,8 +141,7 @@ test("a POST that was under way at a delete is recorded and moves no counter", a
 test("a test that is delivered again was asked for when it was first", async () => {
   await subscribed();
   await stores.sendTest("one", "T1");
-  await stores.join("dispatcher");
-  await stores.commit("dispatcher", [outcome(1, "delivered")]);
+  await stores.commit("dispatcher", [stores.outcome(1, "delivered")]);
   await stores.pass(700);
   expect(await stores.redeliver("one", "T1")).toBe(true);
   expect(await stores.redeliver("one", "T1")).toBe(false);
@@ -170,46 +149,69 @@ test("a test that is delivered again was asked for when it was first", async () 
   expect(entry).toMatchObject({ event: "T1", isTest: true, round: 2, recordedAtMs: 0 });
 });
 
+describe("a sweep", () => {
+  async function subscribedTwice(): Promise<void> {
+    await subscribed();
+    await stores.create({ ...ONE, name: "two", kind: "batch", shard: 8, intervalHours: 2 });
+  }
+
+  test("finds entries that can be sent now, waiting entries, and the next batch", async () => {
+    await subscribedTwice();
+    await stores.appendReviews([0, 0]);
+    await stores.commit("dispatcher", [stores.outcome(1, "retry", 500)]);
+    const waiting = { subscription: "one", shard: 7, dueInMs: 500, waitedMs: -500 };
+    const batch = { subscription: "two", shard: 8, dueInMs: 2_000, waitedMs: null };
+    expect(await stores.sweep([7, 8])).toEqual([waiting, batch]);
+    expect(await stores.sweep([8])).toEqual([batch]);
+    await stores.sendTest("one", "T1");
+    expect(await stores.sweep([7])).toEqual([{ ...waiting, dueInMs: 0 }]);
+  });
+
+  test("leaves entries that are due after the next sweep to a later one", async () => {
+    await subscribedTwice();
+    await stores.appendReviews([0]);
+    await stores.commit("dispatcher", [stores.outcome(1, "retry", 60_000)]);
+    expect(await stores.sweep([7])).toEqual([]);
+    await stores.pass(54_000);
+    const found = { subscription: "one", shard: 7, dueInMs: 6_000, waitedMs: -6_000 };
+    expect(await stores.sweep([7])).toEqual([found]);
+  });
+
+  test("finds a head each time, however many entries before it are settled", async () => {
+    await subscribed();
+    await stores.appendReviews(Array.from({ length: 41 }, () => 0));
+    const settled = Array.from({ length: 40 }, (_, n) => stores.outcome(n + 1, "delivered"));
+    await stores.commit("dispatcher", settled);
+    const found = [{ subscription: "one", shard: 7, dueInMs: 0, waitedMs: 0 }];
+    for (let sweep = 1; sweep <= 3; sweep++) expect(await stores.sweep([7])).toEqual(found);
+  });
+
+  test("follows the test that is due first, and the entries behind a test that waits", async () => {
+    await subscribed();
+    await stores.sendTests(2);
+    const retries = [stores.outcome(1, "retry", 60_000), stores.outcome(2, "retry", 5_000)];
+    await stores.commit("dispatcher", retries);
+    const found = { subscription: "one", shard: 7, waitedMs: null };
+    expect(await stores.sweep([7])).toEqual([{ ...found, dueInMs: 5_000 }]);
+    await stores.appendReviews([0]);
+    expect(await stores.sweep([7])).toEqual([{ ...found, dueInMs: 0, waitedMs: 0 }]);
+  });
+
+  test("with a limit finds those that come first in their shard, and every batch", async () => {
+    await subscribedTwice();
+    await stores.appendReviews([0, 0]);
+    expect((await stores.sweep([7, 8], 1)).map(({ subscription }) => subscription)).toEqual([
+      "one",
+      "two",
+    ]);
+    expect((await stores.sweep([7, 8], 0)).map(({ subscription }) => subscription)).toEqual([
+      "two",
+    ]);
+  });
+});
+
 let stores: TwoStores;
 
-const ONE: NewSubscription = {
-  name: "one",
-  partner: 0,
-  kind: "immediate",
-  ordering: "subscription",
-  shard: 7,
-  failures: 0,
-  intervalHours: 1,
-};
-
 async function subscribed(fields: Partial<NewSubscription> = {}): Promise<void> {
-  stores = await TwoStores.on(postgres);
-  await stores.create({ ...ONE, ...fields });
-}
-
-function append(reviews: readonly (number | null)[]): Promise<unknown> {
-  return stores.append(reviews.map((review, at) => ({ name: `E${at + 1}`, partner: 0, review })));
-}
-
-async function sendTests(count: number): Promise<void> {
-  for (let n = 1; n <= count; n++) await stores.sendTest("one", `T${n}`);
-}
-
-function outcome(sequence: number, kind: Outcome["kind"], delayMs = 0): Outcome {
-  const entry = stores.subscription("one").queued.find((one) => one.sequence === sequence);
-  if (entry === undefined) throw new Error(`There is no entry ${sequence}.`);
-  const { event, isTest, isLogged, recordedAtMs, round, attempt } = entry;
-  return {
-    id: stores.newName("ATTEMPT"),
-    subscription: "one",
-    event,
-    isTest,
-    isLogged,
-    recordedAtMs,
-    sequence,
-    round,
-    attempt,
-    kind,
-    delayMs,
-  };
+  stores = await TwoStores.withOne(postgres, fields);
 }

@@ -10,7 +10,6 @@ import { connectStore, created, report, reviewIdOf } from "../support/factory.ts
 import { insertSubscription, record, reviewAction, type Tenant } from "../support/outbox.ts";
 import type { TestDatabase } from "../support/postgres.ts";
 import { startWebhooks, type WebhookWorld, type Who } from "../support/webhooks.ts";
-import { LogCheck } from "./log-check.ts";
 import { postgresTables } from "./postgres-tables.ts";
 import type { TablesState } from "./tables.ts";
 import {
@@ -99,7 +98,6 @@ class PostgresStore implements TestedStore {
   readonly #world: WebhookWorld;
   readonly #db: RawDb;
   readonly #tenants: readonly Tenant[];
-  readonly #log: LogCheck;
   readonly #shards = new Map<string, number>();
   readonly #acting = new Map<string, Who>();
 
@@ -107,7 +105,6 @@ class PostgresStore implements TestedStore {
     this.#world = world;
     this.#db = db;
     this.#tenants = tenants;
-    this.#log = new LogCheck(db);
     this.startMs = world.clock.now().getTime();
     const { clock } = world;
     const config = { batchHourMs: BATCH_HOUR_MS };
@@ -196,8 +193,7 @@ class PostgresStore implements TestedStore {
     return this.#insist("POST", name, "", { ordering });
   }
 
-  async tables(): Promise<TablesState> {
-    await this.#log.check();
+  tables(): Promise<TablesState> {
     return postgresTables(this.#db, this);
   }
 

@@ -19,36 +19,24 @@ interface Context {
 
 type Of<Row> = Row & { readonly subscriptionId: string };
 
-interface QueuedRow {
-  readonly sequence: number;
-  readonly isLogged: boolean;
+type QueuedRow = Omit<QueuedEntry, "event" | "review" | "dueAtMs" | "recordedAtMs"> & {
   readonly eventId: string;
-  readonly isTest: boolean;
   readonly reviewId: number | null;
-  readonly round: number;
-  readonly attempt: number;
   readonly dueAt: Date | null;
   readonly recordedAt: Date;
-}
+};
 
-interface SkippedRow {
-  readonly sequence: number;
+type SkippedRow = Pick<EndedEntry, "sequence" | "round" | "reason"> & {
   readonly eventId: string;
-  readonly round: number;
-  readonly reason: "deleted" | "skipped";
   readonly at: Date;
-}
+};
 
-interface AttemptRow {
-  readonly sequence: number;
+type AttemptRow = Omit<AttemptEntry, "nextAttemptAtMs"> & {
   readonly eventId: string;
-  readonly round: number;
-  readonly attempt: number;
-  readonly outcome: AttemptEntry["outcome"];
   readonly nextAttemptAt: Date | null;
   /** The attempt has ended its entry. */
   readonly ends: boolean;
-}
+};
 
 /** Reads the tables of the outbox, with the names of the test in place of ids. */
 export async function postgresTables(db: RawDb, names: Context): Promise<TablesState> {
@@ -60,80 +48,55 @@ export async function postgresTables(db: RawDb, names: Context): Promise<TablesS
     waitingRows(db),
     leaseRows(db),
   ]);
+  const since = (at: Date | null) => (at === null ? null : at.getTime() - names.startMs);
+  const nameOf = (eventId: string) => names.events.nameOf(eventId);
   const states = subscriptions.map(
     ({ id, nextBatchAt, lastBatchAt, ...row }): SubscriptionState => {
       const own = <Row>(rows: readonly Of<Row>[]) =>
         rows.filter((one) => one.subscriptionId === id);
       const ended = [
-        ...own(skipped).map((one) => skippedEntry(one, names)),
-        ...own(attempts).flatMap((one) => endedEntry(one, names)),
+        ...own(skipped).map(({ sequence, eventId, round, reason, at }): EndedEntry => {
+          const state = { state: "skipped", reason, skippedAtMs: since(at) } as const;
+          return { sequence, event: nameOf(eventId), round, ...state };
+        }),
+        ...own(attempts).flatMap(({ sequence, eventId, round, outcome, ends }): EndedEntry[] => {
+          if (!ends || outcome === "retry" || outcome === "interrupted") return [];
+          const state = { state: outcome, reason: null, skippedAtMs: null };
+          return [{ sequence, event: nameOf(eventId), round, ...state }];
+        }),
       ];
-      const tried = own(attempts).map((one) => attemptEntry(one, names));
+      const tried = own(attempts).map(({ sequence, round, attempt, outcome, nextAttemptAt }) => {
+        const nextAttemptAtMs = since(nextAttemptAt);
+        return { sequence, round, attempt, outcome, nextAttemptAtMs };
+      });
       return {
         ...row,
         name: names.subscriptions.nameOf(id),
-        nextBatchAtMs: since(nextBatchAt, names),
-        lastBatchAtMs: since(lastBatchAt, names),
-        queued: own(queued).map((one) => queuedEntry(one, names)),
+        nextBatchAtMs: since(nextBatchAt),
+        lastBatchAtMs: since(lastBatchAt),
+        queued: own(queued).map(
+          ({
+            subscriptionId: _subscriptionId,
+            eventId,
+            reviewId,
+            dueAt,
+            recordedAt,
+            ...entry
+          }) => ({
+            ...entry,
+            event: nameOf(eventId),
+            review: reviewId === null ? null : names.reviews.nameOf(reviewId),
+            dueAtMs: since(dueAt),
+            recordedAtMs: recordedAt.getTime() - names.startMs,
+          }),
+        ),
         ended: inOrder(ended, bySequence),
         attempts: inOrder(tried, bySequence),
-        waiting: own(waiting).map(({ eventId }) => names.events.nameOf(eventId)),
+        waiting: own(waiting).map(({ eventId }) => nameOf(eventId)),
       };
     },
   );
   return { ...leases, subscriptions: inOrder(states, ({ name }) => name) };
-}
-
-function since(at: Date | null, { startMs }: Context): number | null {
-  return at === null ? null : at.getTime() - startMs;
-}
-
-function queuedEntry(row: QueuedRow, names: Context): QueuedEntry {
-  const { sequence, isLogged, eventId, isTest, reviewId, round, attempt, dueAt, recordedAt } = row;
-  return {
-    sequence,
-    isLogged,
-    event: names.events.nameOf(eventId),
-    isTest,
-    review: reviewId === null ? null : names.reviews.nameOf(reviewId),
-    round,
-    attempt,
-    dueAtMs: since(dueAt, names),
-    recordedAtMs: recordedAt.getTime() - names.startMs,
-  };
-}
-
-function skippedEntry({ sequence, eventId, round, reason, at }: SkippedRow, names: Context) {
-  const event = names.events.nameOf(eventId);
-  const entry: EndedEntry = {
-    sequence,
-    event,
-    round,
-    state: "skipped",
-    reason,
-    skippedAtMs: since(at, names),
-  };
-  return entry;
-}
-
-/** Returns the entry that an attempt has ended, if it has. */
-function endedEntry({ sequence, eventId, round, outcome, ends }: AttemptRow, names: Context) {
-  if (!ends || outcome === "retry" || outcome === "interrupted") return [];
-  const event = names.events.nameOf(eventId);
-  const entry: EndedEntry = {
-    sequence,
-    event,
-    round,
-    state: outcome,
-    reason: null,
-    skippedAtMs: null,
-  };
-  return [entry];
-}
-
-function attemptEntry(row: AttemptRow, names: Context): AttemptEntry {
-  const { sequence, round, attempt, outcome, nextAttemptAt } = row;
-  return { sequence, round, attempt, outcome, nextAttemptAtMs: since(nextAttemptAt, names) };
 }
 
 function subscriptionRows({ sql }: RawDb) {

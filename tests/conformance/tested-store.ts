@@ -8,6 +8,7 @@ import type { Clock } from "../../src/lib/clock.ts";
 import { TEST_EVENT } from "../../src/outbox/event.ts";
 import type { Wake } from "../../src/outbox/schedule.ts";
 import { silentLog } from "../support/dispatch.ts";
+import { attemptRecord } from "../support/outbox.ts";
 import { inOrder, type TablesState } from "./tables.ts";
 
 /** The length of an hour of a batch interval, in both stores. */
@@ -124,15 +125,7 @@ export interface TestedStore {
   tables(): Promise<TablesState>;
 }
 
-/** The request columns in the record of an event, and in that of a test, which has no history. */
-const COMPOSED_REQUEST = {
-  payloadFormat: 1,
-  host: "partner.example",
-  signature: "5a".repeat(32),
-  bodyDigest: "d1".repeat(16),
-  requestHeaders: null,
-  requestBody: null,
-};
+/** The request columns in the record of a test, which has no history. */
 const KEPT_REQUEST = {
   payloadFormat: null,
   host: null,
@@ -188,14 +181,6 @@ export class NamedStore {
     };
   }
 
-  /** Loads several subscriptions in one group and returns them in the order of their results. */
-  async loadTogether(loads: readonly Load[]): Promise<string[]> {
-    const names: string[] = [];
-    const all = loads.map((load) => this.#loaded(load).then(() => names.push(load.subscription)));
-    await this.on.settle(Promise.all(all));
-    return names;
-  }
-
   #loaded({ subscription, after, limit, exceptReviews }: Load): Promise<Loaded> {
     const { subscriptions, reviews } = this.on;
     const request = {
@@ -227,32 +212,20 @@ export class NamedStore {
     const { subscription, event, isTest, kind, delayMs, recordedAtMs, ...numbers } = outcome;
     const now = this.on.now();
     const isAnswered = kind !== "interrupted";
-    return {
+    return attemptRecord({
       ...numbers,
       shard: this.on.shardOf(subscription),
-      erasures: 0,
       subscriptionId: this.on.subscriptions.idOf(subscription),
       eventId: this.on.events.idOf(event),
-      event: isTest ? TEST_EVENT : "review_received",
-      payloadMode: "full",
-      batchJobId: null,
       recordedAt: new Date(this.on.startMs + recordedAtMs),
       startedAt: now,
-      durationMs: 1,
       statusCode: isAnswered ? 200 : null,
       errorCode: null,
-      tlsReason: null,
-      ...(isTest ? KEPT_REQUEST : COMPOSED_REQUEST),
-      previousSignature: null,
-      standardSignatures: null,
-      responseHeaders: isAnswered ? {} : null,
-      responseExcerpt: isAnswered ? "" : null,
-      responseTruncated: false,
-      resent: false,
-      possiblyRepeated: false,
+      ...(isTest && { event: TEST_EVENT, ...KEPT_REQUEST }),
+      ...(isAnswered && { responseHeaders: {}, responseExcerpt: "" }),
       endedMs: this.on.monotonicMs(),
       decision: kind === "retry" ? { kind, delayMs } : { kind },
-    };
+    });
   }
 
   dispatchBatch(dispatcher: string, subscription: string, id: string) {

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "bun:test";
 
 import { startPostgres } from "./postgres-store.ts";
-import type { Outcome } from "./tested-store.ts";
 import { TwoStores } from "./two-stores.ts";
 import { fixture } from "../support/fixture.ts";
 
@@ -24,12 +23,6 @@ describe("permanent failures in a row", () => {
     expect(stores.subscription("one")).toMatchObject({ failures: 19, state: "active" });
   });
 
-  test("count one by one as they do together", async () => {
-    const stores = await subscribed(17, 4);
-    for (const outcome of outcomesOf(stores, "ffff")) await stores.commit("dispatcher", [outcome]);
-    expect(stores.subscription("one")).toMatchObject({ failures: 20, state: "disabled" });
-  });
-
   test("do not change the counter of a disabled subscription, and neither do successes", async () => {
     const stores = await subscribed(19, 3);
     const [first, ...late] = outcomesOf(stores, "ffd");
@@ -37,24 +30,6 @@ describe("permanent failures in a row", () => {
     const answer = await stores.commit("dispatcher", late);
     expect(answer).toEqual({ fenced: false, inactive: ["one"], disabled: [] });
     expect(stores.subscription("one")).toMatchObject({ failures: 20, state: "disabled" });
-  });
-
-  test.each(["deliver", "skip"] as const)(
-    "are forgotten by an enable that says %s",
-    async (held) => {
-      const stores = await subscribed(19, 2);
-      await stores.commit("dispatcher", outcomesOf(stores, "f"));
-      await stores.enable("one", held);
-      const { failures, state, queued } = stores.subscription("one");
-      expect([failures, state, queued.length]).toEqual([0, "active", held === "deliver" ? 1 : 0]);
-    },
-  );
-
-  test("are forgotten by an enable of a subscription that is active", async () => {
-    const stores = await subscribed(19, 1);
-    await stores.enable("one", "skip");
-    const { failures, queued } = stores.subscription("one");
-    expect([failures, queued.length]).toEqual([0, 1]);
   });
 
   test("count nothing under a lease that is lost", async () => {
@@ -105,46 +80,11 @@ const CASES: [before: number, outcomes: string, after: number, state: "active" |
 const KINDS = { f: "failed", d: "delivered", r: "retry", i: "interrupted" } as const;
 
 async function subscribed(failures: number, events: number): Promise<TwoStores> {
-  const stores = await TwoStores.on(postgres);
-  await stores.create({
-    name: "one",
-    partner: 0,
-    kind: "immediate",
-    ordering: "subscription",
-    shard: 7,
-    failures,
-    intervalHours: 1,
-  });
-  await stores.append(
-    Array.from({ length: events }, () => ({
-      name: stores.newName("EVENT"),
-      partner: 0,
-      review: 0,
-    })),
-  );
-  await stores.join("dispatcher");
+  const stores = await TwoStores.withOne(postgres, { failures });
+  await stores.appendReviews(Array.from({ length: events }, () => 0));
   return stores;
 }
 
 /** Makes one outcome for each of the first entries. */
-function outcomesOf(stores: TwoStores, kinds: string): Outcome[] {
-  const { queued } = stores.subscription("one");
-  return Array.from(kinds, (kind, at) => {
-    const entry = queued[at];
-    if (entry === undefined) throw new Error(`There is no entry ${at}.`);
-    const { event, isTest, isLogged, recordedAtMs, sequence, round, attempt } = entry;
-    return {
-      id: stores.newName("ATTEMPT"),
-      subscription: "one",
-      event,
-      isTest,
-      isLogged,
-      recordedAtMs,
-      sequence,
-      round,
-      attempt,
-      delayMs: 1_000,
-      kind: KINDS[kind as keyof typeof KINDS],
-    };
-  });
-}
+const outcomesOf = (stores: TwoStores, kinds: string) =>
+  Array.from(kinds, (kind, at) => stores.outcome(at + 1, KINDS[kind as keyof typeof KINDS], 1_000));

@@ -12,6 +12,16 @@ import {
   type Outcome,
 } from "./tested-store.ts";
 
+export const ONE: NewSubscription = {
+  name: "one",
+  partner: 0,
+  kind: "immediate",
+  ordering: "subscription",
+  shard: 7,
+  failures: 0,
+  intervalHours: 1,
+};
+
 /** Both stores. Every call goes to both, and their results and tables have to be equal. */
 export class TwoStores {
   readonly #real: NamedStore;
@@ -26,6 +36,17 @@ export class TwoStores {
 
   static async on(postgres: Postgres): Promise<TwoStores> {
     return new TwoStores(new NamedStore(await postgres.empty()));
+  }
+
+  /** Returns two stores with the lease of `dispatcher` and the subscription `one`, which is immediate by default. */
+  static async withOne(
+    postgres: Postgres,
+    fields: Partial<NewSubscription> = {},
+  ): Promise<TwoStores> {
+    const stores = await TwoStores.on(postgres);
+    await stores.create({ ...ONE, ...fields });
+    await stores.join("dispatcher");
+    return stores;
   }
 
   /** The number of calls that both stores have answered. */
@@ -57,6 +78,26 @@ export class TwoStores {
     return this.#both((store) => store.append(events));
   }
 
+  /** Records the events E1, E2, ... of these reviews of the first partner. */
+  appendReviews(reviews: readonly (number | null)[]) {
+    return this.append(
+      reviews.map((review, at) => ({ name: `E${at + 1}`, partner: 0, review }) as const),
+    );
+  }
+
+  /** Makes the result of a POST of a queued entry of the subscription `one`. */
+  outcome(sequence: number, kind: Outcome["kind"], delayMs = 0): Outcome {
+    const entry = this.subscription("one").queued.find((one) => one.sequence === sequence);
+    if (entry === undefined) throw new Error(`There is no entry ${sequence}.`);
+    const { review: _review, dueAtMs: _dueAtMs, ...numbers } = entry;
+    return { ...numbers, id: this.newName("ATTEMPT"), subscription: "one", kind, delayMs };
+  }
+
+  /** Sends the tests T1, T2, ... of the subscription `one`. */
+  async sendTests(count: number): Promise<void> {
+    for (let n = 1; n <= count; n++) await this.sendTest("one", `T${n}`);
+  }
+
   sendTest(name: string, event: string) {
     return this.#both(({ on }) => on.sendTest(name, event));
   }
@@ -79,10 +120,6 @@ export class TwoStores {
 
   load(load: Load) {
     return this.#both((store) => store.load(load));
-  }
-
-  loadTogether(loads: readonly Load[]) {
-    return this.#both((store) => store.loadTogether(loads));
   }
 
   sweep(shards: readonly number[], limit?: number) {

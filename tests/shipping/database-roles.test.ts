@@ -163,9 +163,14 @@ test("two database users serve sign-in, actions, deliveries, retention and erasu
 
   await service.sql`
     insert into audit_log (at, action, details) values (now() - interval '40 days', 'AUTH_LOGOUT', '{}')`;
+  const jobs = ["audit_log", "lost_sessions", "partitions", "attempts", "mails"];
   await owner.sql`
-    update maintenance_jobs set began_at = now() - interval '1 hour', next_at = now() where name = 'audit_log'`;
+    update maintenance_jobs set began_at = now() - interval '1 hour', next_at = now() where name = any(${jobs})`;
   await until("retention", async () => (await auditRows(`action = 'AUTH_LOGOUT'`)) === 0);
+  const running = () => owner.sql`
+    select from maintenance_jobs where name = any(${jobs}) and succeeded_at is null`;
+  await until("the jobs of the owner", async () => (await running()).length === 0);
+  expect(await owner.sql`select from maintenance_jobs where failures > 0`).toHaveLength(0);
   const named = `actor_id = ${account.user.id} and ip is not null`;
   expect(await auditRows(named)).toBeGreaterThan(0);
   const deactivated = await post(`/admin/users/${account.user.id}/deactivate`, {}, root);

@@ -236,25 +236,6 @@ describe.each<[string, NeedName[], () => Container[]]>([
       expect([pod, name, lacking]).toEqual([pod, name, []]);
     }
   });
-
-  test.skipIf(lacks(...needs))(
-    "names in the settings all files of the secrets of a container, and no other",
-    () => {
-      const keys = Object.fromEntries(
-        documentsOf(read("helm/secrets.example.yaml")).map(({ metadata, stringData }) => [
-          metadata.name,
-          Object.keys(stringData),
-        ]),
-      );
-      for (const { pod, name, env, secrets } of containers()) {
-        const named = Object.keys(env).flatMap((one) => (one.endsWith("_FILE") ? [env[one]] : []));
-        const files = Object.entries(secrets).flatMap(
-          ([path, secret]) => keys[secret]?.map((key: string) => join(path, key)) ?? [path],
-        );
-        expect([pod, name, named.toSorted()]).toEqual([pod, name, files.toSorted()]);
-      }
-    },
-  );
 });
 
 test.skipIf(lacks("helm"))(
@@ -286,21 +267,6 @@ test("every value of the chart is used in a template, or is a part of one that i
     expect([name, templates.join("\n").match(new RegExp(`Values\\.${name}\\b|"${name}"`))]).toEqual(
       [name, expect.anything()],
     );
-});
-
-test.skipIf(lacks("helm"))("a chart with every option has no default that is missing", () => {
-  const kinds = documentsOf(helm(...EVERY_OPTION)).map((one) => one["kind"]);
-  expect([...new Set(kinds)].toSorted()).toEqual([
-    "ConfigMap",
-    "Deployment",
-    "HorizontalPodAutoscaler",
-    "Ingress",
-    "Job",
-    "NetworkPolicy",
-    "PodDisruptionBudget",
-    "PodMonitor",
-    "Service",
-  ]);
 });
 
 test.each(["reviewrelay-api@.service", "reviewrelay-dispatcher.service"])(

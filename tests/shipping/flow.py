@@ -1,9 +1,10 @@
-"""Uses the client of the package as client.test.ts does in TypeScript."""
+"""Uses the client of the package as packages-client.test.ts does in TypeScript."""
 
 import json
 import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from uuid import uuid4
 
 from reviewrelay import ApiError, OAuthToken, ReviewRelay
 
@@ -22,13 +23,30 @@ def error_of(run):
     return "none"
 
 
-reviews = list(at("none").list_partner_reviews(limit=2))
-given_subscription = {
-    "label": "Of a package",
-    "webhook_url": "http://127.0.0.1:9/hook",
-    "delivery_kind": "immediate",
-}
-made = at("lost").create_subscription(given_subscription)
+def create(relay):
+    body = {
+        "label": "Of a package",
+        "webhook_url": "http://127.0.0.1:9/hook",
+        "delivery_kind": "immediate",
+    }
+    return relay.request("POST /partner/webhooks", body=body, idempotency_key=str(uuid4()))
+
+
+def read(relay, id=None):
+    return relay.request("GET /partner/webhooks/{id}", path={"id": id} if id is not None else path)
+
+
+def is_refused(id):
+    try:
+        read(at("dots"), id)
+    except ValueError:
+        return True
+    return False
+
+
+reviews = list(at("none").pages("GET /partner/reviews", query={"limit": 2}))
+made = create(at("lost"))
+path = {"id": made["id"]}
 server = f"{given['proxy']}/oauth"
 token = OAuthToken(
     server,
@@ -39,21 +57,26 @@ token = OAuthToken(
 )
 signed_in = ReviewRelay(server, token)
 with ThreadPoolExecutor() as threads:
-    users = list(threads.map(lambda _: signed_in.verify_token(), range(4)))
-users.append(ReviewRelay(f"{given['proxy']}/expired", token).verify_token())
+    users = list(threads.map(lambda _: signed_in.request("GET /verify-token"), range(4)))
+users.append(ReviewRelay(f"{given['proxy']}/expired", token).request("GET /verify-token"))
 print(
     json.dumps(
         {
             "reviews": len({review["id"] for review in reviews}),
             "hasSecret": re.fullmatch("[0-9a-f]{64}", made["secret"]) is not None,
-            "label": at("busy").get_subscription(made["id"])["label"],
+            "label": read(at("busy"))["label"],
             "errors": [
-                error_of(lambda: at("busy-post").send_test(made["id"])),
-                error_of(lambda: at("limited").get_subscription(made["id"])),
-                error_of(lambda: at("always").get_subscription(made["id"])),
-                error_of(lambda: at("unknown-delete").delete_subscription(made["id"])),
-                error_of(lambda: at("unknown").create_subscription(given_subscription)),
+                error_of(
+                    lambda: at("busy-post").request("POST /partner/webhooks/{id}/test", path=path)
+                ),
+                error_of(lambda: read(at("limited"))),
+                error_of(lambda: read(at("always"))),
+                error_of(
+                    lambda: at("unknown-delete").request("DELETE /partner/webhooks/{id}", path=path)
+                ),
+                error_of(lambda: create(at("unknown"))),
             ],
+            "refused": [id for id in ("", ".", "..") if is_refused(id)],
             "roles": [one["user"]["role"] for one in users],
         }
     )

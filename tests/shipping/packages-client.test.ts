@@ -42,6 +42,8 @@ interface Flow {
    * whose outcome was unknown. The creation after it, whose outcome was unknown too, has none.
    */
   readonly errors: readonly string[];
+  /** The ids that the client refuses in a path, because they would name another one. */
+  readonly refused: readonly string[];
   /** The roles that four requests at the same time found with a refreshed token, and one that was answered 401. */
   readonly roles: readonly string[];
 }
@@ -97,8 +99,10 @@ async function expectFlow(run: (given: Given) => Promise<Flow>): Promise<void> {
       "503 outcome_unknown",
       "none",
     ],
+    refused: OTHER_PATHS,
     roles: Array.from({ length: 5 }, () => "partner_owner"),
   });
+  expect(requests.filter(({ fault }) => fault === "dots")).toEqual([]);
   const methods = (fault: string) =>
     requests.filter((one) => one.fault === fault).map(({ method }) => method);
   expect(methods("none")).toEqual(["GET", "GET", "GET"]);
@@ -116,6 +120,9 @@ async function expectFlow(run: (given: Given) => Promise<Flow>): Promise<void> {
   const refreshes = requests.filter(({ fault, method }) => fault === "oauth" && method === "POST");
   expect(refreshes).toHaveLength(2);
 }
+
+/** Ids that would turn the path of a subscription into that of the list, or of something above it. */
+const OTHER_PATHS = ["", ".", ".."];
 
 /** Forwards a request. The first part of its path names the fault that the first request with it gets. */
 async function forward(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -151,35 +158,51 @@ async function forward(request: IncomingMessage, response: ServerResponse): Prom
 async function flowInTypescript(given: Given): Promise<Flow> {
   const at = (fault: string) =>
     new ReviewRelay({ server: `${given.proxy}/${fault}`, token: given.token });
-  const reviews = await at("none").listPartnerReviews({ limit: 2 }).all();
-  const input = {
+  const reviews = await at("none")
+    .pages("GET /partner/reviews", { query: { limit: 2 } })
+    .all();
+  const subscription = {
     label: "Of a package",
     webhook_url: "http://127.0.0.1:9/hook",
     delivery_kind: "immediate",
-  } as const;
-  const made = await at("lost").createSubscription(input);
-  const { label } = await at("busy").getSubscription(made.id);
+  };
+  const create = (relay: ReviewRelay) =>
+    relay.request("POST /partner/webhooks", {
+      body: subscription,
+      idempotencyKey: crypto.randomUUID(),
+    });
+  const made = await create(at("lost"));
+  const path = { id: made.id };
+  const read = (relay: ReviewRelay, id: string = made.id) =>
+    relay.request("GET /partner/webhooks/{id}", { path: { id } });
+  const { label } = await read(at("busy"));
   const errorOf = async (run: Promise<unknown>) => {
     const error = await run.catch((one: unknown) => one);
     return error instanceof ApiError ? `${error.status} ${error.code}` : "none";
   };
+  const refused: string[] = [];
+  for (const id of OTHER_PATHS)
+    await read(at("dots"), id).catch((error: unknown) => {
+      if (error instanceof TypeError) refused.push(id);
+    });
   const server = `${given.proxy}/oauth`;
   const token = oauthToken({ ...given, server, store: async () => {} });
   const signedIn = new ReviewRelay({ server, token });
-  const users = await Promise.all(Array.from({ length: 4 }, () => signedIn.verifyToken()));
-  const expired = new ReviewRelay({ server: `${given.proxy}/expired`, token });
-  users.push(await expired.verifyToken());
+  const whoami = (relay: ReviewRelay) => relay.request("GET /verify-token");
+  const users = await Promise.all(Array.from({ length: 4 }, () => whoami(signedIn)));
+  users.push(await whoami(new ReviewRelay({ server: `${given.proxy}/expired`, token })));
   return {
-    reviews: new Set(reviews.map(({ id }) => id)).size,
+    reviews: new Set(reviews.map((one) => (one as { id: number }).id)).size,
     hasSecret: /^[0-9a-f]{64}$/.test(made.secret),
     label,
     errors: [
-      await errorOf(at("busy-post").sendTest(made.id)),
-      await errorOf(at("limited").getSubscription(made.id)),
-      await errorOf(at("always").getSubscription(made.id)),
-      await errorOf(at("unknown-delete").deleteSubscription(made.id)),
-      await errorOf(at("unknown").createSubscription(input)),
+      await errorOf(at("busy-post").request("POST /partner/webhooks/{id}/test", { path })),
+      await errorOf(read(at("limited"))),
+      await errorOf(read(at("always"))),
+      await errorOf(at("unknown-delete").request("DELETE /partner/webhooks/{id}", { path })),
+      await errorOf(create(at("unknown"))),
     ],
-    roles: users.map(({ user }) => user.role),
+    refused,
+    roles: users.map((one: { user: { role: string } }) => one.user.role),
   };
 }

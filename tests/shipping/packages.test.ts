@@ -16,6 +16,7 @@ import { join } from "node:path";
 import { freePort } from "../../scripts/demo/stores/keep.ts";
 import { PASSWORD } from "../support/api.ts";
 import type { NeedName } from "../../scripts/needs.ts";
+import { buildTypescriptPackage } from "../../scripts/packages.ts";
 import { lacks } from "../support/needs.ts";
 import { fixture } from "../support/fixture.ts";
 import { until } from "../support/network/receiver.ts";
@@ -217,6 +218,27 @@ interface Package {
   ): Promise<{ files: string; commands: readonly (readonly string[])[] }>;
 }
 
+/** Calls that the types of the published package refuse. An accepted call is an error of the compiler. */
+const WRONG_CALLS = `import { ReviewRelay } from "@reviewrelay/sdk";
+
+export async function call(relay: ReviewRelay, id: string): Promise<void> {
+  // @ts-expect-error An unknown path.
+  await relay.request("GET /partner/webhook");
+  // @ts-expect-error Another method.
+  await relay.request("PUT /partner/webhooks");
+  // @ts-expect-error Without the id in the path.
+  await relay.request("GET /partner/webhooks/{id}");
+  // @ts-expect-error Without a required field.
+  await relay.request("POST /partner/webhooks", { body: { label: "A label" } });
+  // @ts-expect-error A key of an operation that creates nothing, and would be carried out again.
+  await relay.request("POST /partner/webhooks/{id}/test", { path: { id }, idempotencyKey: "1" });
+  // @ts-expect-error An unknown parameter.
+  relay.pages("GET /partner/webhooks", { query: { offset: 1 } });
+  // @ts-expect-error No list.
+  relay.pages("GET /partner/webhooks/{id}", { path: { id } });
+}
+`;
+
 /** The packages, each with the steps that build and install it. */
 function packages(): readonly Package[] {
   return [
@@ -225,17 +247,16 @@ function packages(): readonly Package[] {
       needs: ["node"],
       async install(folder, blocks) {
         const source = join(folder, "source");
-        cpSync(join(SDK, "typescript"), source, { recursive: true });
-        const types = join(import.meta.dir, "../../node_modules/@types");
-        const tsc = join(import.meta.dir, "../../node_modules/.bin/tsc");
-        await output([process.execPath, "--bun", tsc, "-p", ".", "--typeRoots", types], source);
+        buildTypescriptPackage(source);
+        const [types, tsc] = ["@types", ".bin/tsc"].map((one) => join(source, "node_modules", one));
         const packed = await output(["npm", "pack", "--silent"], source);
         await output(["npm", "init", "-y"], folder);
         await output(["npm", "install", "--silent", "--offline", join(source, packed)], folder);
         const files = blocks.map((block, i) => written(folder, `block${i}.mts`, block));
         const options = ["--module", "nodenext", "--target", "es2022", "--strict"];
-        const check = [tsc, ...options, "--types", "node", "--typeRoots", types, ...files];
-        await output([process.execPath, "--bun", ...check], folder);
+        files.push(written(folder, "wrong.mts", WRONG_CALLS));
+        const check = [...options, "--types", "node", "--typeRoots", types ?? "", ...files];
+        await output([process.execPath, "--bun", tsc ?? "", ...check], folder);
         return {
           files: join(folder, "node_modules/@reviewrelay/sdk"),
           commands: blocks.map((_, i) => ["node", `block${i}.mjs`]),

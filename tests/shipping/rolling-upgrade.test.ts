@@ -3,7 +3,6 @@ import { expect, test } from "bun:test";
 
 import postgres from "postgres";
 
-import type { RawDb } from "../../db/client.ts";
 import { freePort } from "../../scripts/demo/stores/keep.ts";
 import { ROOT } from "../../scripts/install/install.ts";
 import { BASE_PATH } from "../../src/http/access.ts";
@@ -94,7 +93,6 @@ test.skipIf(lacks("caddy"))(
     await expectNoViolations({ db, masterKey: drill.masterKey, endpoints, load });
     expect([...load.answers.keys()]).toEqual(["200"]);
     expect(reads.flatMap((statuses) => [...new Set(statuses)])).toEqual([200, 200]);
-    console.log(await table(db, { load, reads: reads.flat().length, endpoints }));
   },
   TEST_MS,
 );
@@ -227,32 +225,4 @@ async function startInbox({ atEnd }: Drill, databaseUrl: string, endpoints: read
       }
     },
   };
-}
-
-/** Formats the figures of docs/operations/upgrades.md. */
-async function table(
-  db: RawDb,
-  {
-    load,
-    reads,
-    endpoints,
-  }: {
-    readonly load: ReturnType<typeof startLoad>;
-    readonly reads: number;
-    readonly endpoints: readonly Endpoint[];
-  },
-): Promise<string> {
-  const [row] = await db.sql<{ history: number; notes: number; attempts: number }[]>`
-    select (select count(*) from review_history where event <> 'note_added') as history,
-           (select count(*) from review_history where event = 'note_added') as notes,
-           (select count(*) from delivery_attempts) as attempts`;
-  const posts = endpoints.reduce((sum, { receiver }) => sum + receiver.received.length, 0);
-  return [
-    `| requests of providers, all answered 200 | ${load.answers.get("200")} |`,
-    `| requests of readers, all answered 200 | ${reads} |`,
-    `| events accepted; recorded | ${load.accepted.length}; ${row?.history} |`,
-    `| actions of the inbox, recorded once and in order | ${row?.notes} |`,
-    `| POSTs received; attempts recorded | ${posts}; ${row?.attempts} |`,
-    "| lost; out of order; recorded twice | 0; 0; 0 |",
-  ].join("\n");
 }

@@ -6,6 +6,7 @@ import { indexEndedDays, ensurePartitions, partitionsAhead } from "../../db/part
 import { commitAttempts } from "../../dispatcher/store/attempt-queries.ts";
 import type { AttemptRecord } from "../../dispatcher/store/attempt-queries.ts";
 import { createUlids } from "../../dispatcher/store/ulids.ts";
+import { attemptRecord } from "./outbox.ts";
 
 const DISPATCHER = "BYTES000000000000000000001";
 const GROUP = 200;
@@ -19,9 +20,8 @@ const ANSWER = {
 };
 const EXCERPT = '{"status":"ok"}';
 
-export interface AttemptBytes {
+interface AttemptBytes {
   /** Bytes per attempt, without the headers and the excerpt of the response. */
-  readonly row: number;
   readonly table: number;
   readonly indexes: number;
   /** Index bytes after the day has ended and maintenance has built its final indexes. */
@@ -65,44 +65,28 @@ export async function measureAttemptBytes(
 
 function recordOf(
   newUlid: (ms: number) => string,
-  id: string,
+  subscriptionId: string,
   { n, startedAt }: { readonly n: number; readonly startedAt: Date },
 ): AttemptRecord {
-  return {
-    id: newUlid(startedAt.getTime()),
+  const newId = () => newUlid(startedAt.getTime());
+  return attemptRecord({
+    id: newId(),
+    eventId: newId(),
     shard: 1,
-    subscriptionId: id,
+    subscriptionId,
     sequence: n + 1,
     isLogged: false,
-    erasures: 0,
-    eventId: newUlid(startedAt.getTime()),
-    event: "review_received",
-    round: 1,
-    attempt: 1,
     startedAt,
-    durationMs: 12,
-    endedMs: 0,
+    recordedAt: startedAt,
     statusCode: 200,
     errorCode: null,
-    tlsReason: null,
-    payloadFormat: 1,
     host: "hooks.partner.example",
     signature: randomHex(32),
-    previousSignature: null,
     bodyDigest: randomHex(16),
-    standardSignatures: null,
-    requestHeaders: null,
-    requestBody: null,
-    payloadMode: "full",
-    batchJobId: null,
-    recordedAt: startedAt,
     responseHeaders: ANSWER,
     responseExcerpt: EXCERPT,
-    responseTruncated: false,
-    resent: false,
-    possiblyRepeated: false,
     decision: { kind: "delivered" },
-  };
+  });
 }
 
 function randomHex(bytes: number): string {
@@ -144,11 +128,11 @@ async function queue(db: RawDb, records: readonly AttemptRecord[]): Promise<void
 
 async function sizesOf(db: RawDb, day: string): Promise<AttemptBytes> {
   const sql = db.sql.unsafe.bind(db.sql);
-  const [found] = await sql<{ rows: number; row: number; answer: number }[]>(`
-    select count(*) as rows, avg(pg_column_size(a.*))::float8 as row,
+  const [found] = await sql<{ rows: number; answer: number }[]>(`
+    select count(*) as rows,
            avg(pg_column_size(response_headers) + pg_column_size(response_excerpt))::float8 as answer
-      from ${day} a`);
-  const { rows = 1, row = 0, answer = 0 } = found ?? {};
+      from ${day}`);
+  const { rows = 1, answer = 0 } = found ?? {};
   const relations = async () => {
     const [size] = await sql<{ table: number; indexes: number }[]>(
       `select pg_table_size('${day}') as table, pg_indexes_size('${day}') as indexes`,
@@ -158,5 +142,5 @@ async function sizesOf(db: RawDb, day: string): Promise<AttemptBytes> {
   const open = await relations();
   await indexEndedDays(db);
   const { indexes: endedIndexes } = await relations();
-  return { row: row - answer, table: open.table - answer, indexes: open.indexes, endedIndexes };
+  return { table: open.table - answer, indexes: open.indexes, endedIndexes };
 }

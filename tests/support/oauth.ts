@@ -16,7 +16,6 @@ interface ClientSettings {
   readonly companyId?: number | null;
   readonly confidential?: boolean;
   readonly firstParty?: boolean;
-  readonly requirePkce?: boolean;
   readonly redirectUris?: string[];
   readonly scopes?: string[];
   readonly grantTypes?: string[];
@@ -39,7 +38,7 @@ export async function addClient(db: RawDb, settings: ClientSettings = {}): Promi
     secretHash: confidential ? hashSecret(client.secret) : null,
     confidential,
     firstParty,
-    requirePkce: settings.requirePkce ?? false,
+    requirePkce: false,
     redirectUris: settings.redirectUris ?? [CALLBACK],
     scopes: settings.scopes ?? ["*"],
     grantTypes: settings.grantTypes ?? ["password", "refresh_token", "authorization_code"],

@@ -1,3 +1,6 @@
+import { eq } from "drizzle-orm";
+
+import { auditLog } from "../../db/schema/companies.ts";
 import { issueToken, type TokenGrant } from "../../src/auth/sign-in/open-session.ts";
 import type { Role } from "../../src/http/principal.ts";
 import { startApi, type TestApi } from "./api.ts";
@@ -18,6 +21,10 @@ export interface SignInWorld {
     role?: FreshRole,
     over?: { isActive?: boolean; passwordHash?: null },
   ): Promise<TestUser>;
+  /** Returns the status of `GET /verify-token`, which is 200 while the token is valid. */
+  statusOf(token: string, on?: TestApi): Promise<number>;
+  /** Lists the audit rows of the request with this id, oldest first. */
+  auditOf(requestId: string): Promise<(typeof auditLog.$inferSelect)[]>;
   /** Issues a token with its row by the same function as the sign-in actions. */
   grant(over: Partial<TokenGrant> & { userId: number }): Promise<string>;
   stop(): Promise<void>;
@@ -47,6 +54,13 @@ export async function startSignInWorld(
       const companyId = role.startsWith("partner") ? partner.id : partner.accounts[0].id;
       return addUser(database.db, { companyId, role, email: `fresh-${++names}@p1.test`, ...over });
     },
+    statusOf: async (token, on = api) => (await on.call("GET", "/verify-token", { token })).status,
+    auditOf: (requestId) =>
+      database.db
+        .select()
+        .from(auditLog)
+        .where(eq(auditLog.requestId, requestId))
+        .orderBy(auditLog.id),
     async grant(over) {
       const alone = { familyId: null, clientId: null, impersonatorId: null };
       const base = {

@@ -54,10 +54,6 @@ export class Browser {
     return place;
   }
 
-  cookie(host: string, name: string): string | undefined {
-    return this.#jarOf(host).get(name);
-  }
-
   setCookie(host: string, name: string, value: string): void {
     this.#jarOf(host).set(name, value);
   }
@@ -101,17 +97,15 @@ interface Person {
 export async function startProvider(
   connectTo: (issuer: string) => Promise<string>,
   people: Readonly<Record<string, Person>>,
-  settings: { emailInIdToken?: boolean; serverRoot?: string } = {},
+  { serverRoot = "http://localhost:3000" }: { serverRoot?: string } = {},
 ) {
   let listener: RequestListener = () => {};
   const server = await listenWith((request, response) => listener(request, response));
   const connection = await connectTo(server.issuer);
-  const { serverRoot = "http://localhost:3000" } = settings;
   const callback = `${serverRoot}${BASE_PATH}/auth/sso/callback/${connection}`;
   const provider = new Provider(server.issuer, {
     clients: [{ client_id: CLIENT.id, client_secret: CLIENT.secret, redirect_uris: [callback] }],
     claims: { openid: ["sub"], email: ["email", "email_verified"], profile: ["name"] },
-    conformIdTokenClaims: settings.emailInIdToken !== true,
     pkce: { required: () => true },
     cookies: { keys: ["a key of the test"] },
     findAccount: (_context, id) => ({
@@ -143,6 +137,31 @@ export async function signInAtProvider(browser: Browser, start: string, login: s
     );
   }
   return place;
+}
+
+/**
+ * Signs in at a connection. Returns the one-time code, or the reason of the refusal from the audit log. `login` names the
+ * person at a provider with sign-in pages; any other provider names the person itself.
+ */
+export async function codeOrReason(
+  api: TestApi,
+  connection: string,
+  login?: string,
+): Promise<string> {
+  const { config, db } = api.deps;
+  const browser = new Browser(api);
+  const start = `${config.serverRoot}${BASE_PATH}/auth/sso/redirect?connection=${connection}`;
+  const callback =
+    login === undefined
+      ? await browser.follow(start, (url) => url.includes("/sso/callback/"))
+      : await signInAtProvider(browser, start, login);
+  const { searchParams } = new URL(nextStep(await browser.get(callback), callback));
+  const code = searchParams.get("code");
+  if (code !== null) return code;
+  const [row] = await db.sql<{ reason: string }[]>`
+    select details ->> 'reason' as reason from audit_log
+     where action = 'SSO_REFUSED' order by id desc limit 1`;
+  return row?.reason ?? "";
 }
 
 /**

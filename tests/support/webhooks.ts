@@ -1,5 +1,6 @@
 import { ulid } from "ulid";
 
+import { addMs } from "../../src/lib/clock.ts";
 import type { Config } from "../../src/lib/config.ts";
 import type { SecretBox } from "../../src/lib/secrets.ts";
 import type { Wake, Waker } from "../../src/outbox/schedule.ts";
@@ -119,6 +120,22 @@ export async function startWebhooks(
       await database.drop();
     },
   };
+}
+
+/** Makes a service with a token that is valid for 30 days. */
+export async function addService(
+  { api, clock, tokens }: Pick<WebhookWorld, "api" | "clock" | "tokens">,
+  scopes: readonly string[] = ["actions:write"],
+): Promise<{ id: number; token: string }> {
+  const post = async (path: string, body: object) => {
+    const made = await api.call("POST", `/admin/services${path}`, { token: tokens.root, body });
+    if (made.status !== 201) throw new Error(`The service was answered ${made.text}`);
+    return made.body;
+  };
+  const id = Number((await post("", { name: "Service", scopes }))["id"]);
+  const expires_at = addMs(clock.now(), 30 * 86_400_000).toISOString();
+  const issued = await post(`/${id}/tokens`, { name: "Token", expires_at });
+  return { id, token: String(issued["access_token"]) };
 }
 
 /** Ends each queued event of a subscription with one final attempt, as the dispatcher does at the end of a round. */

@@ -5,7 +5,7 @@ import { chownSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync 
 import { join } from "node:path";
 
 import { type PostgresFiles, preparePostgresFiles } from "./postgres-files.ts";
-import { isAlive, commandLine, processesIn, signal, waitUntil } from "./processes.ts";
+import { commandLine, hasEnded, isAlive, processesIn, signal, waitUntil } from "./processes.ts";
 
 export interface PostgresOptions {
   /** The folder of the database cluster. The caller has locked it against other starts. */
@@ -176,10 +176,6 @@ function isReady(data: string): boolean {
   } catch {
     return false;
   }
-}
-
-function hasEnded(server: ChildProcess): boolean {
-  return server.exitCode !== null || server.signalCode !== null;
 }
 
 /** Stops the server. SIGINT ends sessions and shuts down cleanly; SIGTERM would wait for every client to disconnect. */

@@ -1,10 +1,10 @@
 // Runs a Redis-compatible server without persistence. Redis only carries wakes, and the sweeps find due work in
 // PostgreSQL.
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { createConnection } from "node:net";
 
 import type { RunningStore } from "./embedded-postgres.ts";
-import { processesIn, signal, waitUntil } from "./processes.ts";
+import { hasEnded, processesIn, signal, waitUntil } from "./processes.ts";
 import { startValkeyBridge } from "./valkey-bridge.ts";
 
 export interface RedisOptions {
@@ -108,8 +108,4 @@ function ask(port: number, command: string[]): Promise<string> {
     socket.once("data", (bytes) => finish(String(bytes).trim()));
     socket.write(`${command.join(" ")}\r\n`);
   });
-}
-
-function hasEnded(server: ChildProcess): boolean {
-  return server.exitCode !== null || server.signalCode !== null;
 }

@@ -1,8 +1,9 @@
 // The parent's side of the keeper: starts it and provides the URLs of the stores.
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { closeSync, openSync, readFileSync } from "node:fs";
+import { chmodSync, closeSync, mkdtempSync, openSync, readFileSync, realpathSync } from "node:fs";
 import { createServer } from "node:net";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 /** The order that the parent writes to the keeper's standard input. */
@@ -49,6 +50,14 @@ export interface Stores {
   /** Starts the same stores at the same addresses again, after the keeper ended unexpectedly. */
   restart(): Promise<void>;
   stop(): Promise<void>;
+}
+
+/** Creates a folder for temporary stores. */
+export function temporaryFolder(name: string): string {
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), `reviewrelay-${name}-`)));
+  // If this process runs as root, PostgreSQL runs as another user, which must be able to pass through this folder.
+  chmodSync(folder, 0o711);
+  return folder;
 }
 
 /** Number of tries, because another process may take a free port before the store listens on it. */

@@ -1,9 +1,10 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { freePort } from "./keep.ts";
+import { hasEnded } from "./processes.ts";
 
 const NOBODY = 65_534;
 
@@ -68,8 +69,4 @@ export async function runPgBouncer(
       await rm(folder, { recursive: true, force: true });
     },
   };
-}
-
-function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
-  return exitCode !== null || signalCode !== null;
 }

@@ -1,5 +1,5 @@
 // Inspects other processes of this machine.
-import { spawnSync } from "node:child_process";
+import { type ChildProcess, spawnSync } from "node:child_process";
 import { readFileSync, readdirSync, readlinkSync } from "node:fs";
 
 export function isAlive(pid: number): boolean {
@@ -10,6 +10,11 @@ export function isAlive(pid: number): boolean {
     // EPERM means that the process exists and belongs to another user.
     return errorCode(error) === "EPERM";
   }
+}
+
+/** Returns whether a child process has exited or was ended by a signal. */
+export function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode !== null || signalCode !== null;
 }
 
 /** Returns whether the process is dead but not reaped. The first process of a container often does not reap others. */
@@ -74,14 +79,22 @@ function findProcesses(matches: (pid: number) => boolean): number[] {
     });
 }
 
+type Condition = () => boolean | Promise<boolean>;
+
 /** Waits until `condition` returns true. Returns false if it does not within the time. */
-export async function waitUntil(condition: () => boolean, withinMs: number): Promise<boolean> {
+export async function waitUntil(condition: Condition, withinMs: number): Promise<boolean> {
   const deadline = performance.now() + withinMs;
-  while (!condition()) {
+  while (!(await condition())) {
     if (performance.now() > deadline) return false;
     await Bun.sleep(20);
   }
   return true;
+}
+
+/** Waits until `condition` returns true. Throws if it does not within the time, two minutes by default. */
+export async function until(what: string, condition: Condition, withinMs = 120_000): Promise<void> {
+  if (!(await waitUntil(condition, withinMs)))
+    throw new Error(`Not within ${withinMs / 1_000} s: ${what}`);
 }
 
 export function errorCode(error: unknown): string | undefined {

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { Redis } from "ioredis";
 
 import { freePort } from "./keep.ts";
+import { hasEnded, until } from "./processes.ts";
 
 const PATIENCE_MS = 60_000;
 
@@ -43,7 +44,7 @@ export async function startRedisServer(
       child = spawn("redis-server", [file, ...(kind === "sentinel" ? ["--sentinel"] : [])], {
         stdio: "ignore",
       });
-      await eventually("a Redis server", async () => (await server.ask("PING")) === "PONG");
+      await until("a Redis server answers", () => isUp(server), PATIENCE_MS);
     },
     signal: (name) => void child?.kill(name),
     async stop() {
@@ -54,6 +55,11 @@ export async function startRedisServer(
   await server.start();
   return server;
 }
+
+const isUp = async (server: RedisServer) => (await server.ask("PING")) === "PONG";
+
+const isJoined = async (node: RedisServer) =>
+  String(await node.ask("CLUSTER", "INFO")).includes("cluster_state:ok");
 
 export interface Sentinels {
   /** The value for `REDIS_URL`. */
@@ -93,7 +99,7 @@ export async function startSentinels(): Promise<Sentinels> {
     },
     async settled() {
       for (const one of watching)
-        await eventually("what a Sentinel knows", () => isSentinelSettled(one));
+        await until("a Sentinel knows the others", () => isSentinelSettled(one), PATIENCE_MS);
     },
     async stop() {
       for (const one of [...watching, ...servers]) await one.stop();
@@ -135,10 +141,7 @@ export async function startCluster(): Promise<{ url: string; stop(): Promise<voi
     await node.ask("CLUSTER", "SET-CONFIG-EPOCH", String(n + 1));
     await node.ask("CLUSTER", "MEET", "127.0.0.1", String(nodes[0]?.port));
   }
-  for (const node of nodes)
-    await eventually("a cluster", async () =>
-      String(await node.ask("CLUSTER", "INFO")).includes("cluster_state:ok"),
-    );
+  for (const node of nodes) await until("the cluster is up", () => isJoined(node), PATIENCE_MS);
   return {
     url: nodes[0]?.url ?? "",
     async stop() {
@@ -172,16 +175,8 @@ export async function askRedis(
 }
 
 async function end(child: ChildProcess | undefined): Promise<void> {
-  if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+  if (child === undefined || hasEnded(child)) return;
   const ended = new Promise((resolve) => child.once("exit", resolve));
   child.kill("SIGKILL");
   await ended;
-}
-
-async function eventually(what: string, holds: () => Promise<boolean>): Promise<void> {
-  const until = performance.now() + PATIENCE_MS;
-  while (!(await holds())) {
-    if (performance.now() > until) throw new Error(`Not within ${PATIENCE_MS} ms: ${what}`);
-    await Bun.sleep(50);
-  }
 }

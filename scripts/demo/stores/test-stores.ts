@@ -1,19 +1,9 @@
 // Provides the stores for the tests: the given ones, else containers, else embedded ones.
 import { randomBytes } from "node:crypto";
-import {
-  chmodSync,
-  existsSync,
-  mkdtempSync,
-  readFileSync,
-  realpathSync,
-  rmSync,
-  statfsSync,
-  symlinkSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, mkdtempSync, readFileSync, rmSync, statfsSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 
-import { startStores } from "./keep.ts";
+import { startStores, temporaryFolder } from "./keep.ts";
 import { installPostgres, postgresMajor } from "./postgres-versions.ts";
 
 interface TestStores {
@@ -130,9 +120,7 @@ async function startTestStores(given: Given): Promise<TestStores> {
   const containers = await startContainers(given);
   const databaseUrl = given.databaseUrl ?? containers?.databaseUrl;
   const redisUrl = given.redisUrl ?? containers?.redisUrl;
-  const folder = realpathSync(mkdtempSync(join(tmpdir(), "reviewrelay-test-")));
-  // If this process runs as root, PostgreSQL runs as another user, which must be able to pass through this folder.
-  chmodSync(folder, 0o711);
+  const folder = temporaryFolder("test");
   const data = join(folder, "postgres");
   const linked = databaseUrl === undefined ? linkToMemory(data) : data;
   try {

@@ -73,10 +73,7 @@ export function claimsOf(row: ClaimedRow, jti: string): Claims {
  * Reads the claims of a JWT payload. Its signature, `iss`, `aud`, `exp` and `nbf` must be verified already. Returns
  * undefined if the payload does not have the form that the service issues.
  */
-export function readClaims(
-  payload: Readonly<Record<string, unknown>>,
-  now: Date,
-): Claims | undefined {
+function readClaims(payload: Readonly<Record<string, unknown>>, now: Date): Claims | undefined {
   const { sub, jti, exp, iat, client_id, scope, act } = payload;
   if (typeof sub !== "string" || typeof jti !== "string" || typeof iat !== "number")
     return undefined;

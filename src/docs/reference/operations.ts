@@ -9,7 +9,7 @@ export interface Field {
   readonly isRequired: boolean;
 }
 
-/** An operation of the API, for the reference and for the methods of the client packages. */
+/** An operation of the API. */
 export interface Operation {
   readonly name: string;
   readonly tag: string;
@@ -20,23 +20,12 @@ export interface Operation {
   /** The path below the server's root, such as `/api/v1/partner/webhooks/{id}`. */
   readonly path: string;
   readonly parameters: readonly Parameter[];
-  readonly inPath: readonly string[];
-  readonly inQuery: readonly Field[];
   readonly body?: Body;
-  /** Whether the operation accepts an `Idempotency-Key`. */
-  readonly isKeyed: boolean;
   /** Scopes of a token; undefined for an operation without a bearer token. */
   readonly scopes: readonly string[] | undefined;
   /** Whether the operation may demand a proof of a second factor. */
   readonly asksForProof: boolean;
-  /**
-   * Whether the client packages contain the operation. They contain the operations of partners and accounts, without
-   * streams, exports and aliases.
-   */
-  readonly isPackaged: boolean;
   readonly responses: readonly Answer[];
-  /** The schema of the response; undefined if it has none. */
-  readonly answer: Schema | undefined;
   /** The schema of the rows; undefined unless the response is a page of a list. */
   readonly row: Schema | undefined;
 }
@@ -63,34 +52,6 @@ export interface Answer {
   readonly type: string | undefined;
   readonly schema: Schema;
   readonly example: unknown;
-}
-
-/** The part of the OpenAPI document that the client packages contain. */
-export interface PartnerApi {
-  readonly operations: readonly Operation[];
-  /** Schemas by name: those of the operations and events, and all schemas that they reference. */
-  readonly schemas: ReadonlyMap<string, Schema>;
-}
-
-const TAGS = new Set(["Webhooks", "Partner", "Reviews"]);
-const SIGN_IN = new Set(["signIn", "verifyToken"]);
-const EVENTS = ["Event", "MinimalEvent"];
-const JSON_TYPE = "application/json";
-
-/** Reads the operations of partners and accounts, and the events, from the OpenAPI document. */
-export function readPartnerApi(document: Schema): PartnerApi {
-  const operations = readOperations(document).filter((one) => one.isPackaged);
-  const all = at(document, "components", "schemas");
-  const used = [operations.map(({ inQuery, body, answer }) => [inQuery, body?.schema, answer])];
-  const names = schemasIn(
-    [EVENTS.map((name) => ({ $ref: `#/components/schemas/${name}` })), used],
-    all,
-  );
-  const schemas = Object.entries(all).filter(([name]) => names.has(name));
-  return {
-    operations,
-    schemas: new Map(schemas.map(([name, schema]) => [name, fieldsOf(schema)])),
-  };
 }
 
 /** Returns the names of all schemas that the value references, directly or through other schemas. */
@@ -123,15 +84,12 @@ function readOperation(path: string, method: string, operation: Schema, found: F
   const name = String(operation["operationId"]);
   const tag = String(listOf(operation["tags"])[0]);
   const parameters = listOf(operation["parameters"]).map(found).map(readParameter);
-  const inPlace = (place: string) => parameters.filter((one) => one.place === place);
   const request = found(operation["requestBody"]);
   const body = readBodyContent(request);
   const responses = Object.entries(at(operation, "responses")).map(([status, one]) =>
     readAnswer(status, one, found),
   );
   const success = responses.find(({ status }) => status < "300");
-  const isJson = success?.type === undefined || success.type === JSON_TYPE;
-  const answer = success?.type === JSON_TYPE ? success.schema : undefined;
   return {
     name,
     tag,
@@ -140,18 +98,13 @@ function readOperation(path: string, method: string, operation: Schema, found: F
     method,
     path,
     parameters,
-    inPath: inPlace("path").map((one) => one.name),
-    inQuery: inPlace("query"),
     ...(body.type !== undefined && {
       body: { ...body, type: body.type, isRequired: request["required"] === true },
     }),
-    isKeyed: inPlace("header").some((one) => one.name === "Idempotency-Key"),
     scopes: scopesOf(operation["security"]),
     asksForProof: operation["x-step-up"] === true,
-    isPackaged: (TAGS.has(tag) || SIGN_IN.has(name)) && isJson && operation["deprecated"] !== true,
     responses,
-    answer,
-    row: rowOf(found(answer)),
+    row: rowOf(found(success?.schema)),
   };
 }
 
@@ -204,12 +157,6 @@ export function propertiesOf(schema: Schema): Field[] {
 
 /** Returns the name of the component that the schema references; empty if it is not a reference. */
 export const nameOf = (schema: unknown): string => refOf(schema).split("/").at(-1) ?? "";
-
-/** Returns the schema's description as one line that ends with a full stop; empty if there is none. */
-export function aboutOf(schema: Schema): string {
-  const { description } = schema;
-  return typeof description === "string" ? description.replaceAll(/\s+/g, " ").trim() : "";
-}
 
 function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];

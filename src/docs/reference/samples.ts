@@ -1,3 +1,4 @@
+import { BASE_PATH } from "../../http/access.ts";
 import { fieldsOf } from "../../lib/fields.ts";
 import type { Operation } from "./operations.ts";
 
@@ -25,13 +26,13 @@ interface Call {
   }[];
   /** The body as text. */
   readonly body: string | undefined;
-  /** The arguments of the package's method: those in the path, then the body or the query. */
-  readonly args: readonly unknown[];
+  /** The options of the client packages. */
+  readonly options: Readonly<Record<string, unknown>>;
 }
 
 /**
  * Returns a program in every language that sends the operation with example values and prints the response. TypeScript
- * and Python use the client package if it contains the operation.
+ * and Python use the client package for JSON below `/api/v1`.
  */
 export function samplesOf(
   operation: Operation,
@@ -39,7 +40,7 @@ export function samplesOf(
   server: string,
 ): Record<Language, string> {
   const call = callOf(operation, example, server);
-  const { isPackaged } = operation;
+  const isPackaged = isForPackages(operation);
   return {
     shell: curl(call),
     typescript: isPackaged ? typescriptPackage(call) : typescript(call),
@@ -47,6 +48,14 @@ export function samplesOf(
     php: php(call),
     go: go(call),
   };
+}
+
+const JSON_TYPE = "application/json";
+
+function isForPackages({ path, scopes, body, responses }: Operation): boolean {
+  const answer = responses.find(({ status }) => status < "300");
+  const isJson = [body?.type, answer?.type].every((one) => (one ?? JSON_TYPE) === JSON_TYPE);
+  return path.startsWith(`${BASE_PATH}/`) && scopes !== undefined && isJson;
 }
 
 function callOf(operation: Operation, example: unknown, server: string): Call {
@@ -60,8 +69,9 @@ function callOf(operation: Operation, example: unknown, server: string): Call {
   const search = new URLSearchParams(
     Object.fromEntries(query.map((one) => [one.name, String(one.example)])),
   );
-  const fields = Object.fromEntries(query.map((one) => [one.name, one.example]));
-  const isForm = body !== undefined && body.type !== "application/json";
+  const examplesOf = (some: typeof parameters) =>
+    some.length > 0 ? Object.fromEntries(some.map((one) => [one.name, one.example])) : undefined;
+  const isForm = body !== undefined && body.type !== JSON_TYPE;
   const form = Object.entries(fieldsOf(example)).map(([name, value]): [string, string] => [
     name,
     String(value),
@@ -78,11 +88,7 @@ function callOf(operation: Operation, example: unknown, server: string): Call {
       ...(body === undefined ? [] : [{ name: "Content-Type", value: body.type }]),
     ],
     body: body === undefined ? undefined : text,
-    args: [
-      ...inPath.map((one) => one.example),
-      ...(body === undefined ? [] : [example]),
-      ...(query.length > 0 ? [fields] : []),
-    ],
+    options: { path: examplesOf(inPath), query: examplesOf(query), body: body && example },
   };
 }
 
@@ -96,13 +102,25 @@ function curl({ operation, url, headers, body }: Call): string {
   ].join(" \\\n  ");
 }
 
-function typescriptPackage({ operation, server, args }: Call): string {
-  const called = `relay.${operation.name}(${args.map((one) => JSON.stringify(one, null, 2)).join(", ")})`;
+function typescriptPackage({ operation, server, options }: Call): string {
+  const given = JSON.stringify(options, null, 2).replaceAll(/^( *)"(\w+)":/gm, "$1$2:");
+  const called = calledBy(operation, given === "{}" ? [] : [given]);
+  const printed =
+    operation.row === undefined
+      ? `console.log(await ${called});`
+      : `for await (const row of ${called}) console.log(row);`;
   return `import { ReviewRelay } from "@reviewrelay/sdk";
 
 const relay = new ReviewRelay({ server: "${server}", token: process.env["TOKEN"] ?? "" });
-${printed(operation, `for await (const row of ${called}) console.log(row);`, `console.log(await ${called});`, `await ${called};`)}
+${printed}
 `;
+}
+
+/** Returns the call of a client package; both have the same methods. */
+function calledBy({ method, path, row }: Operation, args: readonly string[]): string {
+  const name = row === undefined ? "request" : "pages";
+  const operation = `"${method} ${path.slice(BASE_PATH.length)}"`;
+  return `relay.${name}(${[operation, ...args].join(", ")})`;
 }
 
 function typescript({ operation, url, headers, body }: Call): string {
@@ -111,8 +129,7 @@ function typescript({ operation, url, headers, body }: Call): string {
       ? `    "${name}": "${value}",`
       : `    "${name}": \`${value}\${process.env["${env}"]}\`,`,
   );
-  const text =
-    operation.body?.type === "application/json" ? `JSON.stringify(${body})` : `"${body}"`;
+  const text = operation.body?.type === JSON_TYPE ? `JSON.stringify(${body})` : `"${body}"`;
   return [
     `const response = await fetch("${url}", {`,
     `  method: "${operation.method}",`,
@@ -124,15 +141,20 @@ function typescript({ operation, url, headers, body }: Call): string {
   ].join("\n");
 }
 
-function pythonPackage({ operation, server, args }: Call): string {
-  const name = operation.name.replaceAll(/[A-Z]/g, (one) => `_${one.toLowerCase()}`);
-  const called = `relay.${name}(${args.map((one) => pythonLiteral(one)).join(", ")})`;
+function pythonPackage({ operation, server, options }: Call): string {
+  const args = Object.entries(options).filter(([, value]) => value !== undefined);
+  const called = calledBy(
+    operation,
+    args.map(([name, value]) => `${name}=${pythonLiteral(value)}`),
+  );
+  const printed =
+    operation.row === undefined ? `print(${called})` : `for row in ${called}:\n    print(row)`;
   return `import os
 
 from reviewrelay import ReviewRelay
 
 relay = ReviewRelay("${server}", os.environ["TOKEN"])
-${printed(operation, `for row in ${called}:\n    print(row)`, `print(${called})`, called)}
+${printed}
 `;
 }
 
@@ -143,7 +165,7 @@ function python({ operation, url, headers, body }: Call): string {
       : `        "${name}": ${value === "" ? "" : `"${value}" + `}os.environ["${env}"],`,
   );
   const data =
-    operation.body?.type === "application/json"
+    operation.body?.type === JSON_TYPE
       ? `json.dumps(${pythonLiteral(JSON.parse(body ?? "null"), "    ")}).encode()`
       : `b"${body}"`;
   const modules = [
@@ -223,12 +245,6 @@ function go({ operation, url, headers, body }: Call): string {
     "}",
     "",
   ].join("\n");
-}
-
-/** Returns the code that prints the response: `rows` for a list, `value` for a single value, otherwise `nothing`. */
-function printed({ row, answer }: Operation, rows: string, value: string, nothing: string): string {
-  if (row !== undefined) return rows;
-  return answer === undefined ? nothing : value;
 }
 
 /** Formats a JSON value as a Python literal. */

@@ -1,5 +1,3 @@
-import { connect } from "node:net";
-
 import { beforeAll, describe, expect, test } from "bun:test";
 
 import { recordAudit } from "../../../src/audit/queries.ts";
@@ -7,6 +5,7 @@ import type { RawDb } from "../../../db/client.ts";
 import { startApi } from "../../support/api.ts";
 import { createFakeClock } from "../../support/clock.ts";
 import { fixture } from "../../support/fixture.ts";
+import { holding } from "../../support/holding.ts";
 import { until } from "../../support/network/receiver.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { addTenants } from "../../support/tenants.ts";
@@ -26,12 +25,12 @@ describe("the export of the audit log", () => {
     expect(rows.slice(0, listed.length)).toEqual(
       listed.toReversed().map((row) => ({ ...row, cursor: expect.any(String) })),
     );
-    const second = rows.at(1);
+    expect(rows.length).toBeGreaterThan(1);
     const rest = await exported(
       `/partner/audit-log/export?limit=1&after=${rows.at(0)?.cursor}`,
       tokens.owner,
     );
-    expect(rowsOf(rest.text)).toEqual(second === undefined ? [] : [second]);
+    expect(rowsOf(rest.text)).toEqual(rows.slice(1, 2));
     const end = await exported(
       `/partner/audit-log/export?after=${rows.at(-1)?.cursor}`,
       tokens.owner,
@@ -39,7 +38,7 @@ describe("the export of the audit log", () => {
     expect(end.text).toBe("");
   });
 
-  test("is restricted to the partner and its accounts, and to super-admins for the platform", async () => {
+  test("has the rows of the partner and its accounts, and for the platform all rows", async () => {
     const [one, two] = tenants.partners;
     const own = new Set([one.id, ...one.accounts.map(({ id }) => id)]);
     await note("theirs", two.owner);
@@ -47,13 +46,6 @@ describe("the export of the audit log", () => {
     expect(partner.filter((row) => !own.has(row.company_id))).toEqual([]);
     const all = rowsOf((await exported("/admin/audit-log/export", tokens.root)).text);
     expect(all.some((row) => row.company_id === two.id)).toBe(true);
-    for (const [path, token] of [
-      ["/admin/audit-log/export", tokens.owner],
-      ["/partner/audit-log/export", tokens.root],
-      ["/partner/audit-log/export", tokens.account],
-    ] as const)
-      expect((await exported(path, token)).status).toBe(403);
-    expect((await api.call("GET", "/partner/audit-log/export")).status).toBe(401);
   });
 
   test("writes one row per user and hour, whoever asks at the same time", async () => {
@@ -86,7 +78,9 @@ describe("the export of the audit log", () => {
 
   test("is answered 503, or up to the last certain row, while an earlier row is uncommitted", async () => {
     const start = await lastCursor();
-    const late = await writing("late");
+    const commit = await holding(database.db, (tx) =>
+      recordAudit(tx, entryOf("late", tenants.partners[0].owner)),
+    );
     await note("early", tenants.partners[0].owner);
     const path = `/partner/audit-log/export?after=${start}`;
     const clock = createFakeClock();
@@ -106,53 +100,9 @@ describe("the export of the audit log", () => {
     const refused = await asked(database.connect());
     expect([refused.status, refused.body["code"]]).toEqual([503, "unavailable"]);
     expect(namesOf(rowsOf((await asked(database.db)).text))).toEqual([]);
-    await late.commit();
+    await commit();
     expect(namesOf(rowsOf((await exported(path, tokens.owner)).text))).toEqual(["late", "early"]);
   });
-
-  test.each([Math.floor(Math.random() * 2 ** 31)])(
-    "resumes after every cut without gap or repeat, while transactions commit late and roll back, from the seed %d",
-    async (seed) => {
-      const random = randomFrom(seed);
-      const url = new URL(api.listen());
-      let cursor = await lastCursor();
-      const committed: string[] = [];
-      let isWriting = true;
-      const writer = async (name: string) => {
-        for (let n = 0; n < 60; n++) {
-          const one = await writing(`${name}-${n}`);
-          await Bun.sleep(random() * 8);
-          if (random() < 0.3) await one.rollBack();
-          else {
-            await one.commit();
-            committed.push(`${name}-${n}`);
-          }
-        }
-      };
-      const writers = Promise.all(["a", "b", "c"].map(writer)).then(() => (isWriting = false));
-      const seen: Row[] = [];
-      let cuts = 0;
-      for (let isLast = false; !isLast;) {
-        const wasWriting = isWriting;
-        const { text, isWhole } = await cutAfter(
-          Math.floor(random() * 4_000) + 400,
-          url,
-          `/api/v1/partner/audit-log/export?after=${cursor}`,
-        );
-        const end = text.lastIndexOf("\n") + 1;
-        if (!isWhole) cuts++;
-        const rows = rowsOf(text.slice(0, end));
-        seen.push(...rows);
-        cursor = rows.at(-1)?.cursor ?? cursor;
-        isLast = !wasWriting && isWhole && text === "";
-      }
-      await writers;
-      expect(cuts).toBeGreaterThan(0);
-      const ids = seen.map(({ id }) => id);
-      expect(ids).toEqual([...new Set(ids)].toSorted((a, b) => a - b));
-      expect(namesOf(seen).toSorted()).toEqual(committed.toSorted());
-    },
-  );
 });
 
 interface Row {
@@ -202,57 +152,3 @@ const entryOf = (name: string, { id, companyId }: Person) => ({
 });
 
 const note = (name: string, person: Person) => recordAudit(database.db, entryOf(name, person));
-
-/** Writes a row in a transaction that stays open until the test ends it. */
-async function writing(name: string) {
-  const written = Promise.withResolvers<void>();
-  const { promise: ended, resolve } = Promise.withResolvers<boolean>();
-  const rolledBack = new Error("rolled back");
-  const transaction = database.db.transaction(async (tx) => {
-    await recordAudit(tx, entryOf(name, tenants.partners[0].owner));
-    written.resolve();
-    if (!(await ended)) throw rolledBack;
-  });
-  const done = transaction.catch((error: unknown) => {
-    if (error !== rolledBack) throw error;
-  });
-  await written.promise;
-  const end = (isCommitted: boolean) => {
-    resolve(isCommitted);
-    return done;
-  };
-  return { commit: () => end(true), rollBack: () => end(false) };
-}
-
-/** Sends a request and closes the connection after so many bytes of the response. Returns the body up to there. */
-async function cutAfter(bytes: number, { hostname, port }: URL, path: string) {
-  const { promise: ended, resolve, reject } = Promise.withResolvers<void>();
-  let received = "";
-  const socket = connect(Number(port), hostname, () =>
-    socket.write(
-      `GET ${path} HTTP/1.1\r\nHost: ${hostname}:${port}\r\nAuthorization: Bearer ${tokens.owner}\r\nConnection: close\r\n\r\n`,
-    ),
-  );
-  socket.setEncoding("utf8");
-  socket.on("data", (data) => {
-    received += String(data);
-    if (received.length >= bytes) socket.destroy();
-  });
-  socket.on("error", reject);
-  socket.on("close", () => resolve());
-  await ended;
-  const text = received.slice(0, bytes);
-  const head = text.indexOf("\r\n\r\n");
-  return { text: head === -1 ? "" : text.slice(head + 4), isWhole: received.length < bytes };
-}
-
-/** Returns numbers from 0 up to 1 that depend on the seed alone (mulberry32). */
-function randomFrom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d_2b_79_f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}

@@ -92,13 +92,8 @@ describe("the audit log", () => {
   });
 
   test.each([
-    ["limit", "101"],
-    ["actor_id", "x"],
-    ["actor_id", "0"],
     ["company_id", "2147483648"],
-    ["since", "yesterday"],
     ["until", "2026-02-30T00:00:00Z"],
-    ["action", "drop table"],
     ["category", "webhook"],
     ["q", ""],
     ["q", "x".repeat(201)],
@@ -107,20 +102,6 @@ describe("the audit log", () => {
     const answer = await api.call("GET", `/admin/audit-log${query}`, { token });
     expect(answer.status).toBe(422);
     expect(Object.keys(answer.body["errors"] as object)).toEqual([name]);
-  });
-
-  test("is only for super-admins", async () => {
-    const [partner] = tenants.partners;
-    for (const { email } of [partner.owner, partner.admin, partner.accounts[0].owner]) {
-      const foreign = await api.login(email);
-      expect((await api.call("GET", "/admin/audit-log", { token: foreign })).status).toBe(403);
-    }
-    expect((await api.call("GET", "/admin/audit-log")).status).toBe(401);
-    const [denied] = await list("?action=AUTHZ_DENIED&limit=1");
-    expect(denied).toMatchObject({
-      actor_id: partner.accounts[0].owner.id,
-      details: { method: "GET", path: "/admin/audit-log", reason: "forbidden" },
-    });
   });
 });
 

@@ -45,13 +45,6 @@ describe("a client that fails to authenticate", () => {
     expect(rows).toMatchObject([{ details: { client_id: null } }]);
     expect(JSON.stringify(rows)).not.toContain("secret");
   });
-
-  test("is not audited if its credentials are correct", async () => {
-    const client = await addClient(database.db);
-    const form = { token: "x", ...credentialsOf(client) };
-    expect((await postForm(api, "/oauth/introspect", form)).status).toBe(200);
-    expect(await rowsOf("CLIENT_AUTH_FAILED", client.clientId)).toEqual([]);
-  });
 });
 
 test("a wrong code is audited with the digest of its email, known or not", async () => {
@@ -212,15 +205,6 @@ describe("repeats of an audited failure", () => {
     clock.advance(MINUTE_MS);
     await fail(other);
     expect(await seen(client_id)).toHaveLength(2);
-  });
-
-  test("do not include failures of another client", async () => {
-    const [one, two] = [randomUUID(), randomUUID()];
-    await Promise.all([one, two, one, two].map(fail));
-    expect([await seen(one), await seen(two)]).toEqual([
-      [{ client_id: one }],
-      [{ client_id: two }],
-    ]);
   });
 
   test("are reported by the next row at once if the first row could not be written", async () => {

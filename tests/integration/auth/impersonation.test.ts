@@ -3,8 +3,8 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { decodeJwt } from "jose";
 
-import { auditLog, companies, users } from "../../../db/schema/companies.ts";
 import { tokens } from "../../../db/schema/tokens.ts";
+import { insertCompany } from "../../../scripts/demo/seed/rows.ts";
 import { behindReset } from "../../support/auth-races.ts";
 import { sessionOf } from "../../support/sessions.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
@@ -79,17 +79,6 @@ describe("an impersonation token", () => {
     expect(rows.find((row) => row.action === "AUTH_LOGOUT")).toMatchObject(both);
   });
 
-  test("ends after a day, or when the impersonator is no longer an admin", async () => {
-    const [leaving, staying] = [await freshAdmin(), await freshAdmin()];
-    const [gone, kept] = [await impersonate(leaving), await impersonate(staying)];
-    await database.db.update(users).set({ isActive: false }).where(eq(users.id, leaving.id));
-    expect(await statusOf(gone, other)).toBe(401);
-    clock.advance(86_399_999);
-    expect(await statusOf(kept)).toBe(200);
-    clock.advance(1);
-    expect(await statusOf(kept)).toBe(401);
-  });
-
   test("is shown to the owner as a session, which the owner may end", async () => {
     const fresh = await freshAccount();
     const token = await impersonate(await freshAdmin(), fresh.id);
@@ -141,18 +130,9 @@ describe("an impersonation token", () => {
 let names = 0;
 async function freshAccount(): Promise<{ id: number; owner: TestUser }> {
   const { db } = database;
-  const [row] = await db
-    .insert(companies)
-    .values({
-      type: "account",
-      name: `fresh-${++names}`,
-      partnerId: tenants.partners[0].id,
-      planId: 1,
-      primaryColor: "#000000",
-      createdAt: clock.now(),
-    })
-    .returning();
-  const id = row?.id ?? 0;
+  const { partnerId } = account;
+  const made = { type: "account", name: `fresh-${++names}`, partnerId, planId: 1 } as const;
+  const id = await insertCompany(db, { ...made, createdAt: clock.now() });
   const owner = { companyId: id, role: "account_owner", email: `own-${names}@fresh.test` } as const;
   return { id, owner: await addUser(db, owner) };
 }
@@ -171,8 +151,6 @@ describe("a request for an impersonation token", () => {
   });
 
   test.each([
-    ["with 0", { account_id: 0 }, ["account_id"]],
-    ["beyond the integers", { account_id: 2_147_483_648 }, ["account_id"]],
     ["with an empty reason", { account_id: 1, reason: "" }, ["reason"]],
     ["with a reason of 501 characters", { account_id: 1, reason: "r".repeat(501) }, ["reason"]],
   ])("%s is 422", async (_, body, fields) => {
@@ -186,7 +164,7 @@ const world = await startSignInWorld();
 
 const PATH = "/partner/account-owner/token";
 
-const { database, tenants, clock, api, other, freshUser } = world;
+const { database, tenants, clock, api, other, freshUser, statusOf, auditOf } = world;
 
 afterAll(() => world.stop());
 
@@ -206,9 +184,3 @@ async function impersonate(admin: TestUser, accountId = account.id): Promise<str
   if (status !== 201) throw new Error(text);
   return String(body["access_token"]);
 }
-
-const statusOf = async (token: string, on = api) =>
-  (await on.call("GET", "/verify-token", { token })).status;
-
-const auditOf = (requestId: string) =>
-  database.db.select().from(auditLog).where(eq(auditLog.requestId, requestId)).orderBy(auditLog.id);

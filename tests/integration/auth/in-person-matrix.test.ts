@@ -24,24 +24,6 @@ describe("every route", () => {
       expect([demand, declared.toSorted()]).toEqual([demand, linesOf(ROUTES[demand]).toSorted()]);
     }
   });
-
-  test("that administers and writes rejects third parties, and requires the user in person except for plans and stores", () => {
-    const writing = routes.filter(
-      ({ method, path }) => method !== "GET" && path.startsWith("/admin/"),
-    );
-    expect(writing.length).toBeGreaterThan(20);
-    const others = writing.filter(({ demand }) => demand !== "person");
-    expect(others.map((one) => [nameOf(one), one.demand]).toSorted()).toEqual([
-      ["PATCH /admin/plans/:id", "own"],
-      ["PATCH /admin/store-review-sites/:id", "own"],
-      ["PATCH /admin/stores/:id", "own"],
-      ["POST /admin/plans", "own"],
-      ["POST /admin/store-review-sites", "own"],
-      ["POST /admin/stores", "own"],
-      ["PUT /admin/store-review-sites/external/:externalId", "own"],
-      ["PUT /admin/stores/external/:externalId", "own"],
-    ]);
-  });
 });
 
 describe("with a token of the kind", () => {

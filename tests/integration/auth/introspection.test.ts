@@ -1,5 +1,7 @@
 import { afterAll, describe, expect, test } from "bun:test";
 
+import { decodeJwt } from "jose";
+
 import { tokens } from "../../../db/schema/tokens.ts";
 import { createAuthenticate } from "../../../src/auth/access/authenticate.ts";
 import { addMs, isoInstant } from "../../../src/lib/clock.ts";
@@ -229,6 +231,8 @@ const STATES = {
     sql`update companies set require_second_factor = true where id = ${user.companyId}`,
   "its impersonator is deactivated": ({ partner }) =>
     sql`update users set is_active = false where id = ${partner.admin.id}`,
+  "its impersonator has a lower role": ({ partner }) =>
+    sql`update users set role = 'account_user' where id = ${partner.admin.id}`,
   "its impersonator has moved": ({ partner }) =>
     sql`update users set company_id = ${tenants.partners[1].id} where id = ${partner.admin.id}`,
   "it is revoked": ({ token }) => sql`delete from tokens where jti = ${jtiOf(token)}`,
@@ -245,6 +249,7 @@ const ENDS = [
   ...each("its partner is suspended", OF_TENANTS),
   ...each("its client is deleted", ["access of a client"]),
   ...each("its impersonator is deactivated", ["impersonation"]),
+  ...each("its impersonator has a lower role", ["impersonation"]),
   ...each("its impersonator has moved", ["impersonation"]),
   ...each("it is revoked", BEARERS),
 ];
@@ -253,6 +258,7 @@ const ENDS = [
 const ENDED_AFTER: readonly [minutes: number, ended: readonly Bearer[]][] = [
   [29, ["password_reset", "challenge"]],
   [31, ["password_reset", "challenge", "access"]],
+  [8 * 60, ["password_reset", "challenge", "access", "portal"]],
   [24 * 60, BEARERS.filter((kind) => kind !== "dashboard_pat")],
 ];
 
@@ -364,8 +370,7 @@ async function tokenOf(
   }
 }
 
-const jtiOf = (token: string) =>
-  String(JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString()).jti);
+const jtiOf = (token: string) => decodeJwt(token).jti ?? "";
 
 async function isStampedNow(token: string): Promise<boolean> {
   const [row] = await sql<{ at: Date | null }[]>`

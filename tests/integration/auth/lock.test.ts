@@ -35,12 +35,6 @@ describe("parallel attempts", () => {
     },
   );
 
-  test("learn nothing from the correct password once sign-in is locked", async () => {
-    const email = await freshEmail("known");
-    await Promise.all(Array.from({ length: 20 }, () => attempt(api, email, "wrong")));
-    expect((await attempt(api, email, PASSWORD)).status).toBe(429);
-  });
-
   test("all succeed with 50 correct passwords, even after 4 wrong ones", async () => {
     const email = await freshEmail("known");
     for (let i = 0; i < 4; i++) await attempt(api, email, "wrong");
@@ -131,20 +125,6 @@ describe("the sign-in lock", () => {
     clock.advance(DAY_MS);
     expect(await wrong(early, 5)).toEqual([401, 401, 401, 401, 401]);
     expect((await attempt(timed, early, "wrong")).headers.get("retry-after")).toBe("60");
-  });
-
-  test("does not depend on how the email is written", async () => {
-    const email = await freshEmail("known");
-    await wrong(email.toUpperCase(), 3);
-    await wrong(` ${email}`, 2);
-    expect(await wrong(email, 1)).toEqual([429]);
-  });
-
-  test("leaves tokens that were issued before it alone", async () => {
-    const email = await freshEmail("known", `plain ${PASSWORD}`);
-    const token = await timed.login(email);
-    await wrong(email, 6);
-    expect((await timed.call("GET", "/verify-token", { token })).status).toBe(200);
   });
 
   test("answers with code, field and Retry-After, the same bytes for known and unknown emails", async () => {

@@ -2,12 +2,12 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
 import { eq, isNull } from "drizzle-orm";
 
-import { auditLog, companies, users } from "../../../db/schema/companies.ts";
+import { auditLog, users } from "../../../db/schema/companies.ts";
 import { authenticationEvents, tokens } from "../../../db/schema/tokens.ts";
 import { createPasswords } from "../../../src/lib/password.ts";
 import { PASSWORD, startApi, type TestApi } from "../../support/api.ts";
 import { createDatabase } from "../../support/postgres.ts";
-import { addTenants, addUser, type TestUser } from "../../support/tenants.ts";
+import { addPartner, addTenants, addUser, type TestUser } from "../../support/tenants.ts";
 import { fixture } from "../../support/fixture.ts";
 
 const database = fixture(createDatabase);
@@ -122,50 +122,21 @@ test("a sign-in leaves an authentication event, a token row and an AUTH_LOGIN ro
 const wrongLogins = async () => {
   const { db } = database;
   const account = tenants.partners[0].accounts[0];
-  const add = (
-    email: string,
-    over: { isActive?: boolean; passwordHash?: null } = {},
-    companyId = account.id,
-  ) => addUser(db, { companyId, role: "account_user", email, ...over });
-  const company = await db
-    .insert(companies)
-    .values({
-      type: "account",
-      name: "closed",
-      partnerId: account.partnerId,
-      planId: 1,
-      isActive: false,
-      primaryColor: "#000000",
-      createdAt: new Date(),
-    })
-    .returning();
-  const partner = await db
-    .insert(companies)
-    .values({
-      type: "partner",
-      name: "gone",
-      isActive: false,
-      primaryColor: "#000000",
-      createdAt: new Date(),
-    })
-    .returning();
-  const orphan = await db
-    .insert(companies)
-    .values({
-      type: "account",
-      name: "orphan",
-      partnerId: partner[0]?.id ?? 0,
-      planId: 1,
-      primaryColor: "#000000",
-      createdAt: new Date(),
-    })
-    .returning();
+  const add = (email: string, over: { isActive?: boolean; passwordHash?: null } = {}) =>
+    addUser(db, { companyId: account.id, role: "account_user", email, ...over });
+  const [plan] = await db.sql<{ id: number }[]>`select id from plans`;
+  const [shut, gone] = [
+    await addPartner(db, "shut", plan?.id ?? 0),
+    await addPartner(db, "gone", plan?.id ?? 0),
+  ];
+  const off = [shut.accounts[0].id, gone.id];
+  await db.sql`update companies set is_active = false where id = any(${off})`;
   return [
     ["wrong password", (await add("present@wrong.test")).email, "wrong"],
     ["unknown user", "nobody@wrong.test", PASSWORD],
     ["inactive user", (await add("inactive@wrong.test", { isActive: false })).email, PASSWORD],
-    ["inactive company", (await add("closed@wrong.test", {}, company[0]?.id)).email, PASSWORD],
-    ["inactive partner", (await add("orphan@wrong.test", {}, orphan[0]?.id)).email, PASSWORD],
+    ["inactive company", shut.accounts[0].owner.email, PASSWORD],
+    ["inactive partner", gone.accounts[0].owner.email, PASSWORD],
     ["single sign-on only", (await add("sso@wrong.test", { passwordHash: null })).email, PASSWORD],
     ["a NUL in the email", "nob\0dy@wrong.test", PASSWORD],
     ["a lone surrogate in the email", "nob\uD800dy@wrong.test", PASSWORD],

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 
+import { decodeJwt } from "jose";
+
 import { connect, type RawDb } from "../../../db/client.ts";
 import { createAuthenticate } from "../../../src/auth/access/authenticate.ts";
-import { issueToken } from "../../../src/auth/sign-in/open-session.ts";
 import { deleteToken } from "../../../src/auth/tokens/queries.ts";
 import { fieldsOf } from "../../../src/lib/fields.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
@@ -48,7 +49,7 @@ test("a token that is revoked while others are looked up is rejected at the next
 
 const world = await startSignInWorld();
 
-const { database, tenants, clock, api } = world;
+const { database, tenants, api } = world;
 
 let db: RawDb;
 
@@ -67,13 +68,8 @@ afterAll(async () => {
 });
 
 async function grant(userId: number): Promise<{ token: string; jti: string }> {
-  const given = { kind: "access", familyId: null, clientId: null, impersonatorId: null } as const;
-  const made = { ...given, userId, scope: "*", ttlS: 60, now: clock.now() };
-  const { token } = await database.db.transaction((tx) => issueToken(tx, api.deps.keys, made));
-  const payload: unknown = JSON.parse(
-    Buffer.from(token.split(".")[1] ?? "", "base64url").toString(),
-  );
-  return { token, jti: String(fieldsOf(payload)["jti"]) };
+  const token = await world.grant({ userId });
+  return { token, jti: decodeJwt(token).jti ?? "" };
 }
 
 const callWith = (token: string) => ({

@@ -3,7 +3,6 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { and, eq } from "drizzle-orm";
 import { decodeJwt } from "jose";
 
-import { auditLog } from "../../../db/schema/companies.ts";
 import { oauthClients, tokens } from "../../../db/schema/tokens.ts";
 import {
   everyPage,
@@ -13,7 +12,7 @@ import {
   type TestApi,
 } from "../../support/api.ts";
 import { behindReset } from "../../support/auth-races.ts";
-import { createFakeClock } from "../../support/clock.ts";
+import { until } from "../../support/network/receiver.ts";
 import { addClient } from "../../support/oauth.ts";
 import { sessionOf } from "../../support/sessions.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
@@ -52,22 +51,9 @@ describe("the dashboard's personal access token", () => {
       expect((await requestContext(method, path, token)).status).toBe(404);
   });
 
-  test("never expires: it has no exp and works after ten years", async () => {
+  test("outlives the sign-in that made it", async () => {
     const { token } = await freshLogin();
     const pat = tokenOf(await requestContext("POST", DASHBOARD, token));
-    expect(decodeJwt(pat)).not.toHaveProperty("exp");
-    const later = createFakeClock(new Date(clock.now().getTime() + 3650 * 24 * HOUR_MS));
-    const { config } = api.deps;
-    const old = await startApi({ db: database.db, clock: later, config, keys: api.deps.keys });
-    expect(await statusOf(pat, old)).toBe(200);
-  });
-
-  test("acts as its user on every route that takes a token", async () => {
-    const { user, token } = await freshLogin();
-    const pat = tokenOf(await requestContext("POST", DASHBOARD, token));
-    const { body } = await requestContext("GET", "/verify-token", pat);
-    expect(body).toMatchObject({ user: { id: user.id }, company: { type: "partner" } });
-    expect((await requestContext("GET", "/partner/webhooks", pat)).status).toBe(200);
     await requestContext("GET", "/logout", token);
     expect(await statusOf(pat)).toBe(200);
   });
@@ -251,10 +237,8 @@ describe("a personal access token of the API", () => {
 
   test("has at most the scopes of the caller's token, and all of them by default", async () => {
     const { user, token } = await freshLogin();
-    const narrow = await firstParty(user, {
-      clientId: (await addClient(database.db, { firstParty: true })).clientId,
-      scope: "reviews:read webhooks:read",
-    });
+    const { clientId } = await addClient(database.db, { firstParty: true });
+    const narrow = await firstParty(user, { clientId, scope: "reviews:read webhooks:read" });
     const scopeOf = (answer: Answer) => decodeJwt(String(answer.body["access_token"]))["scope"];
     expect(scopeOf(await make(token, { name: "a" }))).toBe("*");
     expect(scopeOf(await make(narrow, { name: "a" }))).toBe("reviews:read webhooks:read");
@@ -265,18 +249,13 @@ describe("a personal access token of the API", () => {
       expect((await make(narrow, { name: "a", scopes })).body).toMatchObject({
         code: "insufficient_scope",
       });
-    const denied = await database.db
-      .select()
-      .from(auditLog)
-      .where(and(eq(auditLog.actorId, user.id), eq(auditLog.action, "AUTHZ_DENIED")));
-    expect(denied.map(({ details }) => details)).toContainEqual({
+    const [denied] = await database.db.sql`
+      select details from audit_log where action = 'AUTHZ_DENIED' and actor_id = ${user.id} order by id`;
+    expect(denied?.["details"]).toEqual({
       scopes: ["*"],
       reason: "insufficient_scope",
-      token: { jti: decodeJwt(narrow).jti, kind: "access", client_id: expect.any(String) },
+      token: { jti: decodeJwt(narrow).jti, kind: "access", client_id: clientId },
     });
-    const readOnly = await make(token, { name: "a", scopes: ["reviews:read"] });
-    const pat = String(readOnly.body["access_token"]);
-    expect((await requestContext("GET", "/partner/webhooks", pat)).status).toBe(403);
   });
 
   test("is listed in pages, newest first, without a gap between equal instants", async () => {
@@ -317,10 +296,7 @@ describe("a personal access token of the API", () => {
   });
 
   test.each([
-    ["with an empty name", { name: "" }, ["name"]],
     ["with a name of 101 characters", { name: "n".repeat(101) }, ["name"]],
-    ["with a NUL in its name", { name: "a\0" }, ["name"]],
-    ["with an unknown scope", { name: "a", scopes: ["reviews:delete"] }, ["scopes.0"]],
     ["with no scope at all", { name: "a", scopes: [] }, ["scopes"]],
     ["with a scope twice", { name: "a", scopes: ["*", "*"] }, ["scopes"]],
     ["for the password reset", { name: "a", scopes: ["password:reset"] }, ["scopes.0"]],
@@ -375,31 +351,24 @@ const make = (token: string, body: unknown, on = api) =>
 
 /** Waits for the uses, which are written after the response. */
 async function untilAudited(requestId: string, rows: number): Promise<void> {
-  await until(async () => (await auditOf(requestId)).length >= rows);
+  await until("the uses", async () => (await auditOf(requestId)).length >= rows);
 }
 async function untilUsed(userId: number): Promise<void> {
-  await until(async () => {
+  await until("the last use", async () => {
     const [row] = await livingPats(userId);
     return row?.lastUsedAt?.getTime() === clock.now().getTime();
   });
 }
 async function untilLastUse(jti: string): Promise<void> {
-  await until(async () => {
+  await until("the last use", async () => {
     const [row] = await database.db.select().from(tokens).where(eq(tokens.jti, jti));
     return row?.lastUsedAt?.getTime() === clock.now().getTime();
   });
 }
-async function until(condition: () => Promise<boolean>): Promise<void> {
-  for (let i = 0; i < 400; i++) {
-    if (await condition()) return;
-    await Bun.sleep(5);
-  }
-  throw new Error("It did not come true.");
-}
 
 const HOUR_MS = 3_600_000;
 
-const { database, tenants, clock, api, other, freshUser, grant } = world;
+const { database, tenants, clock, api, other, freshUser, grant, statusOf, auditOf } = world;
 
 afterAll(() => world.stop());
 
@@ -412,9 +381,6 @@ async function freshLogin(role: "partner_admin" | "account_user" = "partner_admi
 const firstParty = async (user: TestUser, client: { clientId: string; scope?: string }) =>
   (await sessionOf(world, user, "password_grant", client)).token;
 
-const statusOf = async (token: string, on = api) =>
-  (await on.call("GET", "/verify-token", { token })).status;
-
 const tokenOf = (answer: Answer) => String(answer.body["token"]);
 
 const isoNow = () => clock.now().toISOString().replace("Z", "+00:00");
@@ -425,9 +391,6 @@ const requestContext = (
   token: string,
   { on = api, ...options }: CallOptions & { on?: TestApi } = {},
 ) => on.call(method, path, { token, ...options });
-
-const auditOf = (requestId: string) =>
-  database.db.select().from(auditLog).where(eq(auditLog.requestId, requestId)).orderBy(auditLog.id);
 
 const livingPats = (userId: number) =>
   database.db

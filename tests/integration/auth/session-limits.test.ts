@@ -1,15 +1,15 @@
 import { afterAll, describe, expect, test } from "bun:test";
 
 import { eq } from "drizzle-orm";
-import { ulid } from "ulid";
+import { decodeJwt } from "jose";
 
 import { ulidFloor } from "../../../db/partitions.ts";
-import { authenticationEvents, oauthClients, tokens } from "../../../db/schema/tokens.ts";
+import { tokens } from "../../../db/schema/tokens.ts";
 import { introspect } from "../../../src/auth/tokens/service-tokens.ts";
-import type { TokenGrant } from "../../../src/auth/sign-in/open-session.ts";
 import { pollStreams } from "../../../src/webhooks/queries/watch.ts";
 import { startApi, type TestApi } from "../../support/api.ts";
 import { startSerialApi } from "../../support/serial-api.ts";
+import { sessionOf } from "../../support/sessions.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
 
 const HOUR_MS = 3_600_000;
@@ -30,7 +30,8 @@ describe("the absolute end of a session", () => {
   test.each(["login", "sso", "password_reset"] as const)(
     "counts for a sign-in by %s, in each of two concurrent requests",
     async (method) => {
-      const issued = await Promise.all([signedIn(method), signedIn(method)]);
+      const signedIn = async () => (await sessionOf(world, await freshUser(), method)).token;
+      const issued = await Promise.all([signedIn(), signedIn()]);
       const statuses = () => Promise.all(issued.map((one) => statusOf(one, absolute)));
       expect(await statuses()).toEqual([200, 200]);
       clock.advance(8 * HOUR_MS);
@@ -91,37 +92,8 @@ describe("the idle end of a session", () => {
   });
 });
 
-test("tokens of OAuth clients, personal and impersonation tokens have no end by policy", async () => {
-  const now = clock.now();
-  await database.db.insert(oauthClients).values({
-    clientId: "first-party",
-    companyId: null,
-    name: "App",
-    secretHash: null,
-    confidential: false,
-    firstParty: true,
-    redirectUris: [],
-    scopes: ["*"],
-    grantTypes: ["password"],
-    createdAt: now,
-    updatedAt: now,
-  });
-  const [partner] = tenants.partners;
-  const userId = partner.accounts[0].owner.id;
-  const kinds: Partial<TokenGrant>[] = [
-    { clientId: "first-party", familyId: await signIn("password_grant", userId) },
-    { kind: "api_pat", name: "ci" },
-    { kind: "dashboard_pat", ttlS: null, box: api.deps.box },
-    { kind: "impersonation", impersonatorId: partner.admin.id },
-  ];
-  const granted = await Promise.all(kinds.map((over) => grant({ userId, ...over })));
-  clock.advance(8 * HOUR_MS);
-  for (const limited of [absolute, idle])
-    for (const token of granted) expect(await statusOf(token, limited)).toBe(200);
-});
-
 const world = await startSignInWorld();
-const { database, tenants, clock, api, freshUser, grant } = world;
+const { database, clock, api, freshUser } = world;
 const absolute = await startApi({
   db: database.connect(),
   clock,
@@ -134,23 +106,6 @@ afterAll(async () => {
   await world.stop();
 });
 
-async function signIn(
-  method: "login" | "sso" | "password_reset" | "password_grant",
-  userId: number,
-): Promise<string> {
-  const id = ulid(clock.now().getTime());
-  const nobody = { clientId: null, ip: null, userAgent: null };
-  await database.db
-    .insert(authenticationEvents)
-    .values({ id, userId, method, ...nobody, at: clock.now() });
-  return id;
-}
-
-async function signedIn(method: "login" | "sso" | "password_reset"): Promise<string> {
-  const { id: userId } = await freshUser();
-  return grant({ userId, familyId: await signIn(method, userId) });
-}
-
 const CALL = { requestId: "r", ip: "192.0.2.1", userAgent: null, headers: new Headers() };
 
 const statusOf = async (token: string, on: TestApi) =>
@@ -161,8 +116,7 @@ async function sessions(token: string, on: TestApi) {
   return body["data"] as { id: string; is_current: boolean; expires_at: string }[];
 }
 
-const jtiOf = (token: string) =>
-  String(JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString()).jti);
+const jtiOf = (token: string) => decodeJwt(token).jti ?? "";
 
 async function isStampedNow(token: string): Promise<boolean> {
   const [row] = await database.db

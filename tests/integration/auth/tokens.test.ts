@@ -5,7 +5,7 @@ import { connect } from "node:net";
 import { eq } from "drizzle-orm";
 import { exportSPKI, generateKeyPair, importJWK, SignJWT, type CryptoKey, type JWK } from "jose";
 
-import { auditLog, users } from "../../../db/schema/companies.ts";
+import { auditLog } from "../../../db/schema/companies.ts";
 import { authenticationEvents, signingKeys, tokens } from "../../../db/schema/tokens.ts";
 import { issueToken, type TokenGrant } from "../../../src/auth/sign-in/open-session.ts";
 import { openKeyRing } from "../../../src/auth/keys/key-ring.ts";
@@ -65,11 +65,6 @@ describe("a bearer token", () => {
     expect(body).toMatchObject({ user: { id: owner.id }, company: { id } });
     expect(headers.get("cache-control")).toBe("no-store");
   });
-
-  test("of a partner shows no plan in verify-token", async () => {
-    const { body } = await verify(await api.login(tenants.partners[0].admin.email));
-    expect(body).not.toHaveProperty("plan");
-  });
 });
 
 describe("a request without a valid token", () => {
@@ -113,8 +108,9 @@ describe("a request without a valid token", () => {
     return [encode({ kid: signing.kid, typ: "at+jwt", ...header }), payload];
   }
 
-  test("is not caused by the forging itself: an unchanged forged token is accepted", async () => {
-    expect((await verify(await forge())).status).toBe(200);
+  test("is not caused by the forging itself: one with right claims is accepted, also 300 s ahead", async () => {
+    for (const claims of [{}, { iat: nowS() + 300 }])
+      expect((await verify(await forge({}, claims))).status).toBe(200);
   });
 
   const hostile: [string, () => Promise<string>][] = [
@@ -132,6 +128,7 @@ describe("a request without a valid token", () => {
     ["that has expired", () => forge({}, { exp: nowS() - 2 })],
     ["not valid before next hour", () => forge({}, { nbf: nowS() + 3600 })],
     ["issued next hour", () => forge({}, { iat: nowS() + 3600 })],
+    ["whose issue has no time", () => forge({}, { iat: undefined })],
     ["with a longer life than its row", () => forge({}, { exp: exp + 1 })],
     ["without an end", () => forge({}, { exp: undefined })],
     ["of another user", () => forge({}, { sub: String(userId + 1) })],
@@ -247,68 +244,6 @@ function statusOf(port: number, fields: string): Promise<number> {
   });
 }
 
-describe("kinds of tokens", () => {
-  test("an impersonation token shows the user that it acts as and the impersonator", async () => {
-    const { owner } = tenants.partners[0].accounts[0];
-    const { admin } = tenants.partners[0];
-    const { token } = await grant({
-      kind: "impersonation",
-      userId: owner.id,
-      impersonatorId: admin.id,
-    });
-    const { body } = await verify(token);
-    const impersonator = {
-      id: admin.id,
-      email: admin.email,
-      name: `Name of ${admin.email}`,
-      company_id: admin.companyId,
-    };
-    expect(body).toMatchObject({ user: { id: owner.id }, impersonation: { impersonator } });
-  });
-});
-
-async function freshUser(name: string) {
-  const companyId = tenants.partners[1].accounts[0].id;
-  return addUser(database.db, { companyId, role: "account_owner", email: `${name}@live.test` });
-}
-
-describe("a token is valid only while", () => {
-  test("the impersonator is an active admin of the account's partner", async () => {
-    const [partner, foreign] = tenants.partners;
-    const { owner } = partner.accounts[0];
-    const admin = await addUser(database.db, {
-      companyId: partner.id,
-      role: "partner_admin",
-      email: "leaving@live.test",
-    });
-    const impersonation = { kind: "impersonation", userId: owner.id } as const;
-    const { token } = await grant({ ...impersonation, impersonatorId: admin.id });
-    expect((await verify(token)).status).toBe(200);
-    for (const change of [
-      { isActive: false },
-      { isActive: true, companyId: foreign.id },
-      { companyId: partner.id, role: "account_user" as const },
-    ]) {
-      await database.db.update(users).set(change).where(eq(users.id, admin.id));
-      expect((await verify(token)).status).toBe(401);
-    }
-  });
-
-  test("role, company and stores come from the live rows", async () => {
-    const user = await freshUser("promoted");
-    const { token } = await grant({ userId: user.id });
-    const { id } = tenants.partners[1];
-    await database.db
-      .update(users)
-      .set({ role: "partner_admin", companyId: id })
-      .where(eq(users.id, user.id));
-    expect((await verify(token)).body).toMatchObject({
-      user: { role: "partner_admin" },
-      company: { id },
-    });
-  });
-});
-
 describe("logout", () => {
   test("ends the token at once, in every process, and leaves other tokens of the user alone", async () => {
     const { email } = tenants.superAdmin;
@@ -411,16 +346,6 @@ test("a loaded key ring verifies tokens while the database is unreachable, and t
     message: expect.any(String),
     request_id: expect.any(String),
   });
-});
-
-test("HEAD is rejected where GET has an effect, and ends nothing", async () => {
-  const token = await api.login(tenants.partners[0].owner.email);
-  for (const path of ["/logout", "/sso/revoking-token", "/auth/sso/exchange?code=x"]) {
-    const { status, headers } = await api.call("HEAD", path, { token });
-    expect([path, status, headers.get("allow")]).toEqual([path, 405, "GET"]);
-  }
-  expect((await verify(token)).status).toBe(200);
-  expect((await api.call("HEAD", "/verify-token", { token })).status).toBe(200);
 });
 
 const ISSUER = "http://localhost:3000";

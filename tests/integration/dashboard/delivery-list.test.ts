@@ -130,22 +130,6 @@ describe.skipIf(lacks("chromium"))("the events of a subscription", () => {
     await button(page, "Local time").waitFor();
   });
 
-  test("that match the filters are counted, and sent again", async () => {
-    const { page } = await world.open(`/webhooks/${id}?tab=deliveries&state=failed`);
-    await rows(page).nth(1).waitFor();
-    const failed = (await rows(page).count()) - 1;
-    const before = receiver.received.length;
-    await button(page, "Resend all …").click();
-    const noun = failed === 1 ? "event" : "events";
-    await button(page, `Resend ${failed} ${noun}`).waitFor();
-    expect(await allErrors(page)).toEqual([]);
-    receiver.answer = () => 410;
-    await button(page, `Resend ${failed} ${noun}`).click();
-    await page.getByText(`${failed} ${noun} queued.`).waitFor();
-    await until("sent again", () => receiver.received.length === before + failed);
-    receiver.answer = () => 200;
-  });
-
   test("are saved as CSV and as JSON", async () => {
     const { page } = await world.open(`/webhooks/${id}?tab=deliveries&state=failed`);
     await rows(page).first().waitFor();
@@ -302,21 +286,15 @@ beforeAll(async () => {
 
   ({ id } = await world.subscribe({ webhook_url: receiver.url, ordering: "review" }));
   await world.emit(3);
-  await settled(3);
+  await world.settled(id, 3);
   receiver.answer = () => 410;
   await world.emit(1);
-  await settled(4);
+  await world.settled(id, 4);
   receiver.answer = () => 503;
   await world.emit(1);
-  await settled(8);
+  await world.settled(id, 8);
   receiver.answer = () => 200;
 });
-
-const settled = (count: number) =>
-  until(`${count} attempts`, async () => {
-    const { body } = await world.ask("GET", `/${id}/deliveries?limit=100`);
-    return (body["data"] as unknown[]).length >= count;
-  });
 
 /** The first row is the header. */
 const rows = (page: Page) => page.getByRole("table", { name: "Events" }).getByRole("row");

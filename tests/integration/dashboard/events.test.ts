@@ -23,8 +23,7 @@ describe.skipIf(lacks("chromium"))("the catalog of events", () => {
     expect(page.url()).toContain("q=failed");
     await page.getByRole("textbox", { name: "Search" }).fill("no such words");
     await page.getByText("No matching events").waitFor();
-    await page.getByRole("textbox", { name: "Search" }).fill("disconnect_reason");
-    await page.getByText("6 events found").waitFor();
+    await page.getByRole("textbox", { name: "Search" }).fill("failed to publish");
     await page.getByRole("link", { name: "response_post_failed" }).click();
     await heading(page, "response_post_failed").waitFor();
     await page.getByRole("link", { name: "Event catalog" }).last().click();
@@ -37,9 +36,6 @@ describe.skipIf(lacks("chromium"))("the catalog of events", () => {
     await page.getByText("metadata.changed").waitFor();
     await checkLooks(page, "events one");
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
-    const rate = page.getByRole("row").filter({ hasText: "review.rate" });
-    await rate.getByText("integer, 1 to 5").waitFor();
-    await rate.getByText("Rating, 1 to 5 stars.").waitFor();
     await button(page, "Copy: review_updated, full body").click();
     const copied = await clipboard(page);
     const { body } = await world.ask("GET", "/events");
@@ -68,40 +64,11 @@ describe.skipIf(lacks("chromium"))("the catalog of events", () => {
     receiver.answer = () => 200;
     expect(faults).toEqual([]);
   });
-
-  test("sends nothing to a disabled subscription, and explains why", async () => {
-    const { sql } = world.database.db;
-    await sql`
-      update webhook_subscriptions
-         set state = 'disabled', disabled_at = now(), disabled_reason = 'consecutive_failures' where id = ${id}`;
-    const { page } = await world.open("/events/review_received");
-    await page.getByText("The subscription is disabled and sends nothing").waitFor();
-    expect(await button(page, "Send a test event").count()).toBe(0);
-    await sql`
-      update webhook_subscriptions
-         set state = 'active', disabled_at = null, disabled_reason = null where id = ${id}`;
-  });
-
-  test("is found by Ctrl-K, by keyboard alone, and an unknown event is not found", async () => {
-    const { page } = await world.open("/webhooks");
-    await page.keyboard.press("Control+k");
-    await page.getByRole("combobox", { name: "What are you looking for?" }).waitFor();
-    await page.locator("input:focus").waitFor();
-    await page.keyboard.type("profanity_detected");
-    await page.locator("[data-combobox-selected]", { hasText: "contains profanity" }).waitFor();
-    await page.keyboard.press("Enter");
-    await heading(page, "profanity_detected").waitFor();
-    const { page: other } = await world.open("/events/no_such_event");
-    await heading(other, "Page not found").waitFor();
-  });
 });
 
 const receiver = browserFixture(() => Receiver.start());
 
-let id: string;
-
 beforeAll(async () => {
   if (!isPresent("chromium")) return;
-
-  ({ id } = await world.subscribe({ webhook_url: receiver.url, events: ["review_received"] }));
+  await world.subscribe({ webhook_url: receiver.url, events: ["review_received"] });
 });

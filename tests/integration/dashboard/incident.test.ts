@@ -54,17 +54,6 @@ describe.skipIf(lacks("chromium"))("the incident card", () => {
     expect(faults).toEqual([]);
   });
 
-  test("is not there while nothing fails", async () => {
-    const { id } = await world.subscribe({ webhook_url: receiver.url });
-    const { page } = await world.open(`/webhooks/${id}`);
-    await page.getByText("Success rate (24 h)").waitFor();
-    expect(await page.getByRole("region", { name: "Problem" }).count()).toBe(0);
-    await page.getByText("Active", { exact: true }).waitFor();
-    receiver.answer = () => 200;
-    await world.emit(1);
-    await page.getByText("Healthy", { exact: true }).waitFor();
-  });
-
   test("of what fails and is still active stands in the list, too, which is not green", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     receiver.answer = () => 410;
@@ -222,11 +211,7 @@ const isActive = async (id: string) => (await world.ask("GET", `/${id}`)).body["
 
 /** A subscription that has just been disabled, with two events held and what was told of it. */
 async function disabled(): Promise<string> {
-  const { id } = await world.subscribe({ webhook_url: receiver.url });
-  receiver.answer = () => 410;
-  await world.emit(20);
-  await until("disabled", async () => (await isActive(id)) === false);
-  await world.emit(2);
+  const id = await world.disabled(receiver);
   alerting = startAlerts(world);
   await until("the alerts", async () => {
     const { body } = await world.ask("GET", `/${id}/incident`);

@@ -14,7 +14,7 @@ import { addUser } from "../../support/tenants.ts";
 const world = useDashboard();
 
 describe.skipIf(lacks("chromium"))("the personal access token", () => {
-  test("is generated, shown on request, copied, replaced and deleted; what is replaced stops at once", async () => {
+  test("is generated, shown on request, copied and deleted, and then stops at once", async () => {
     const { page, faults } = await openKeys((await freshUser()).email);
     await keyRow(page, PERSONAL).getByText("Not generated").waitFor();
     await generate(page);
@@ -31,17 +31,11 @@ describe.skipIf(lacks("chromium"))("the personal access token", () => {
     expect(await seriousFaults(page)).toEqual([]);
     await inDialog(page, "Cancel").click();
     expect(await statusOf(token)).toBe(200);
-    await button(page, "Regenerate").click();
-    await inDialog(page, "Regenerate").click();
-    await page.getByText("Token regenerated.").waitFor();
-    expect(await statusOf(token)).toBe(401);
-    const next = await shownSecret(page, "Token");
-    expect(await statusOf(next)).toBe(200);
 
     await button(page, "Delete").click();
     await inDialog(page, "Delete").click();
     await keyRow(page, PERSONAL).getByText("Not generated").waitFor();
-    expect(await statusOf(next)).toBe(401);
+    expect(await statusOf(token)).toBe(401);
     expect(await texts(page)).not.toContain("eyJ");
     expect(faults).toEqual([]);
   });
@@ -182,7 +176,7 @@ describe.skipIf(lacks("chromium"))("OAuth clients", () => {
     expect(await page.getByLabel("First-party").count()).toBe(0);
     expect(await page.getByLabel("Password").count()).toBe(0);
     await page.getByLabel("Name").fill("Acme <script>alert(1)</script>");
-    await page.getByLabel("Redirect URIs").fill("https://acme.test/cb\nhttp://acme.test/cb");
+    await page.getByLabel("Redirect URIs").fill("https://acme.test/cb\n\nhttp://acme.test/cb");
     await inDialog(page, "Create client").click();
     await page.getByText(/^http:\/\/acme\.test\/cb /).waitFor();
     expect(await seriousFaults(page)).toEqual([]);

@@ -64,11 +64,6 @@ describe.skipIf(lacks("chromium"))("an operator in a browser", () => {
     expect(await enable.count()).toBe(0);
     expect(faults).toEqual([]);
   });
-
-  test("sees an error for a company that is not a partner", async () => {
-    const { page } = await visit(`/companies/${world.tenants.partners[0].accounts[0].id}`);
-    await page.getByText("This page does not exist").waitFor();
-  });
 });
 
 const receiver = browserFixture(() => Receiver.start(() => 500));

@@ -6,7 +6,6 @@ import { checkLooks, seriousFaultsInSchemes } from "../../support/dashboard/dash
 import { confirm, go, rowOf } from "../../support/dashboard/locators.ts";
 import { useDashboard } from "../../support/dashboard/use-dashboard.ts";
 import { lacks } from "../../support/needs.ts";
-import { until } from "../../support/network/receiver.ts";
 import { addSsoConnection } from "../../support/tenants.ts";
 
 // The operator's pages: companies, users, connections, audit log.
@@ -287,70 +286,17 @@ describe.skipIf(lacks("chromium"))("the operator in a browser", () => {
     expect(faults).toEqual([]);
   });
 
-  test.each([
-    ["de-DE", "4. März 2026"],
-    ["en-GB", "4 Mar 2026"],
-    ["en-US", "Mar 4, 2026"],
-  ])("reads the audit log with the dates of the locale %s", async (locale, date) => {
+  test("reads the audit log with the dates of the browser's locale", async () => {
     const [{ id, owner }] = world.tenants.partners;
     await world.database.db.sql`
       insert into audit_log (at, action, actor_id, company_id, request_id, details)
-      values ('2026-03-04T12:00:00Z', 'WEBHOOK_TESTED', ${owner.id}, ${id}, ${locale}, '{}')`;
-    const { page } = await visit(
-      "/audit?until=2026-03-05T00:00:00Z",
-      world.tenants.superAdmin.email,
-      {
-        locale,
-      },
-    );
+      values ('2026-03-04T12:00:00Z', 'WEBHOOK_TESTED', ${owner.id}, ${id}, 'german', '{}')`;
+    const { page } = await visit("/audit?until=2026-03-05T00:00:00Z", undefined, {
+      locale: "de-DE",
+    });
     const row = entries(page).getByRole("row").first();
     await row.getByRole("button").first().click();
-    await row.getByText(date).first().waitFor();
-  });
-
-  test("by keyboard alone a user is created and found in the audit log", async () => {
-    const { page } = await visit("/users");
-    await page.getByRole("button", { name: "New user" }).waitFor();
-    for (let i = 0; i < 30; i++) {
-      await page.keyboard.press("Tab");
-      if ((await page.evaluate("document.activeElement.textContent")) === "New user") break;
-    }
-    await page.keyboard.press("Enter");
-    const dialog = page.getByRole("dialog");
-    await dialog.waitFor();
-    await until("the focus", async () =>
-      Boolean(
-        await page.evaluate("document.activeElement.getAttribute('data-autofocus') !== null"),
-      ),
-    );
-    await page.keyboard.type("Kay");
-    await page.keyboard.press("Tab");
-    await page.keyboard.type("kay@p2.test");
-    await page.keyboard.press("Tab");
-    // Typed letters select an option only if they follow each other quickly, which fails on a busy machine,
-    // so the arrow key is used.
-    await until("the role", async () => {
-      await page.keyboard.press("ArrowDown");
-      return (
-        (await page.evaluate("document.activeElement.selectedOptions[0].textContent")) ===
-        "Partner admin"
-      );
-    });
-    await page.keyboard.press("Tab");
-    await page.keyboard.type("p2");
-    await page.getByRole("option", { name: "p2", exact: true }).waitFor();
-    await page.keyboard.press("ArrowDown");
-    await page.keyboard.press("Enter");
-    await page.keyboard.press("Tab");
-    await page.keyboard.type(NEW_PASSWORD);
-    await page.keyboard.press("Enter");
-    await rowOf(page, "kay@p2.test").waitFor();
-    // The focus returns to the button that opened the dialog.
-    await until("the focus", async () =>
-      Boolean(await page.evaluate("document.activeElement.textContent === 'New user'")),
-    );
-    await go(page, "Audit log");
-    await entries(page).getByText("created a user: Kay").waitFor();
+    await row.getByText("4. März 2026").first().waitFor();
   });
 });
 

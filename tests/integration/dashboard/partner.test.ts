@@ -75,7 +75,7 @@ describe.skipIf(lacks("chromium"))("a partner in a browser", () => {
     const banner = page.getByText(`You act as Name of ${account.owner.email}, owner of p1-a1`);
     await banner.waitFor();
     expect(await allErrors(page)).toEqual([]);
-    const personal = navigation(page).getByRole("link", { name: /API Keys|Security/ });
+    const personal = navigation(page).getByRole("link", { name: /API Keys|Security|Team access/ });
     expect(await personal.count()).toBe(0);
     await go(page, "Review sites");
     await heading(page, "Review sites").waitFor();

@@ -53,7 +53,7 @@ describe.skipIf(lacks("chromium"))("a partner, in a browser", () => {
   });
 
   test("finds out why and since when nothing arrives", async () => {
-    const id = await disabled();
+    const id = await world.disabled(receiver);
     const task = { name: "Why, and since when", clicks: 1 };
     await walkThrough(world, task, partner(), async (walk, page) => {
       await page.getByText("New events are held").waitFor();
@@ -72,7 +72,7 @@ describe.skipIf(lacks("chromium"))("a partner, in a browser", () => {
   });
 
   test("enables a disabled subscription with its held events", async () => {
-    const id = await disabled();
+    const id = await world.disabled(receiver);
     const task = { name: "Enable, with what is held", clicks: 3 };
     await walkThrough(world, task, partner(), async (walk, page) => {
       await walk.click(link(page, "Production"));
@@ -176,18 +176,6 @@ const isActive = async (id: string) => (await world.ask("GET", `/${id}`)).body["
 const events = () => receiver.received.map(({ headers }) => headers["x-svc-event"]);
 
 const partner = () => ({ email: world.tenants.partners[0].owner.email, at: "Webhooks" });
-
-/** Creates a subscription that was disabled after 20 failures, with two held events. */
-async function disabled(): Promise<string> {
-  const { id } = await world.subscribe({ webhook_url: receiver.url, label: "Production" });
-  receiver.answer = () => 410;
-  await world.emit(20);
-  await until("disabled", async () => (await isActive(id)) === false);
-  await world.emit(2);
-  receiver.answer = () => 200;
-  receiver.received.length = 0;
-  return id;
-}
 
 /** Creates events that failed permanently. Returns the subscription and the review of the events. */
 async function failed(count: number): Promise<{ id: string; review: string }> {

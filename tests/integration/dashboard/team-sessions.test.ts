@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 
 import { allErrors, checkLooks } from "../../support/dashboard/dashboard.ts";
-import { button, confirm, navigation } from "../../support/dashboard/locators.ts";
+import { button, confirm } from "../../support/dashboard/locators.ts";
 import { useDashboard } from "../../support/dashboard/use-dashboard.ts";
 import { lacks } from "../../support/needs.ts";
 import { addUser } from "../../support/tenants.ts";
@@ -64,20 +64,6 @@ describe.skipIf(lacks("chromium"))("the access of a team", () => {
     expect(await row(partner.admin.email).getByRole("button").count()).toBe(1);
     expect(await page.getByText("Active sessions of your team").count()).toBe(0);
   });
-
-  test("is not offered to a user of an account, nor to somebody who acts as its owner", async () => {
-    const [partner] = world.tenants.partners;
-    const [account] = partner.accounts;
-    const user = await visit(account.user.email, "/reviews");
-    await navigation(user.page).getByRole("link", { name: "Reviews" }).waitFor();
-    expect(await navigation(user.page).getByRole("link", { name: "Team access" }).count()).toBe(0);
-    await user.page.close();
-    const { page } = await visit(partner.owner.email, "/accounts");
-    await page.getByRole("button", { name: "Act as owner of p1-a1" }).click();
-    await confirm(page, "Act as owner");
-    await navigation(page).getByRole("link", { name: "Review sites" }).waitFor();
-    expect(await navigation(page).getByRole("link", { name: "Team access" }).count()).toBe(0);
-  });
 });
 
 function companyOf(type: "partner" | "account") {
@@ -88,7 +74,7 @@ function companyOf(type: "partner" | "account") {
     : { owner: account.owner, companyId: account.id };
 }
 
-const visit = (email: string, path = "/access") => world.open(path, { email });
+const visit = (email: string) => world.open("/access", { email });
 
 const nameOf = (email: string) => `Name of ${email}`;
 

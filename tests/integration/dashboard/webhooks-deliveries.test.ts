@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from "bun:test";
 
 import type { Page } from "playwright-core";
-import { ulid } from "ulid";
 
+import { addAttempt } from "../../support/attempts.ts";
 import { browserFixture } from "../../support/dashboard/browser.ts";
 import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { checkLooks } from "../../support/dashboard/dashboard.ts";
@@ -41,7 +41,7 @@ describe.skipIf(lacks("chromium"))("the list of deliveries", () => {
   test("shows at least 10 events at 1280 × 800 and 6 at 390 × 844", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     await world.emit(15);
-    await settled(id, 15);
+    await world.settled(id, 15);
     const { page } = await world.open(`/webhooks/${id}?tab=deliveries`);
     for (const [width, height, least] of [
       [1280, 800, 10],
@@ -62,24 +62,10 @@ describe.skipIf(lacks("chromium"))("the list of deliveries", () => {
     }
   });
 
-  test("explains an attempt without an answer", async () => {
-    const closed = await Receiver.start();
-    const { id } = await world.subscribe({ webhook_url: closed.url });
-    await closed.stop();
-    await world.emit(1);
-    const { page } = await world.open(`/webhooks/${id}?tab=deliveries`);
-    await button(page, /^Attempts of/).click();
-    const attempts = page.getByRole("list", { name: "Attempts of review_received" });
-    await attempts.getByText("No connection").first().waitFor();
-    await attempts.getByText("Retrying").first().waitFor();
-    await attempts.getByText("4 of 4").waitFor();
-    await attempts.getByText("Failed", { exact: true }).waitFor();
-  });
-
   test("shows new events automatically at its top, and never moves rows further down", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     await world.emit(40);
-    await settled(id, 40);
+    await world.settled(id, 40);
     const { page } = await world.open(`/webhooks/${id}?tab=deliveries`);
     await page.getByText("Updates live", { exact: true }).waitFor();
     await has(page, 40);
@@ -109,7 +95,7 @@ describe.skipIf(lacks("chromium"))("the list of deliveries", () => {
     await page.getByRole("link", { name: "Deliveries" }).click();
     await page.getByText("No deliveries yet").waitFor();
     await world.emit(1);
-    await settled(id, 1);
+    await world.settled(id, 1);
     missed.resolve();
     await shows(page, 1);
   });
@@ -117,34 +103,21 @@ describe.skipIf(lacks("chromium"))("the list of deliveries", () => {
   test("reports an interrupted stream, offers to reload, and catches up automatically", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     await world.emit(1);
-    await settled(id, 1);
+    await world.settled(id, 1);
     const { page } = await world.open("/webhooks");
     await page.route("**/stream", (route) => route.abort());
     await page.getByRole("link", { name: "Deliveries" }).click();
     await shows(page, 1);
     await page.getByText("Reconnecting …").waitFor();
     await world.emit(1);
-    await settled(id, 2);
+    await world.settled(id, 2);
     await button(page, "Show new deliveries").click();
     await shows(page, 2);
     await world.emit(1);
-    await settled(id, 3);
+    await world.settled(id, 3);
     await page.unroute("**/stream");
     await page.getByText("Updates live", { exact: true }).waitFor();
     await shows(page, 3);
-  });
-
-  test("opens a delivery by keyboard, and returns to the same position", async () => {
-    const { id } = await world.subscribe({ webhook_url: receiver.url });
-    await world.emit(1);
-    await settled(id, 1);
-    const { page } = await world.open(`/webhooks/${id}?tab=deliveries&state=delivered`);
-    await page.getByRole("link", { name: "review_received" }).focus();
-    await page.keyboard.press("Enter");
-    await page.getByRole("heading", { name: "Attempts" }).waitFor();
-    await page.goBack();
-    await shows(page, 1);
-    expect(page.url()).toContain("state=delivered");
   });
 
   test("of 300 events is at the same place after the back button", async () => {
@@ -165,17 +138,6 @@ describe.skipIf(lacks("chromium"))("the list of deliveries", () => {
     await until("the same place", async () => (await page.evaluate("scrollY")) === place);
     expect(faults).toEqual([]);
   });
-
-  test("explains its purpose while it is empty", async () => {
-    const { id } = await world.subscribe({ webhook_url: receiver.url });
-    const { page } = await world.open(`/webhooks/${id}?tab=deliveries`);
-    await page.getByText("No deliveries yet").waitFor();
-    await button(page, "Test").click();
-    await button(page, "Send a test event").click();
-    await page.getByRole("dialog").getByText("Delivered", { exact: true }).waitFor();
-    await page.keyboard.press("Escape");
-    await shows(page, 1);
-  });
 });
 
 describe.skipIf(lacks("chromium"))("one delivery", () => {
@@ -183,7 +145,7 @@ describe.skipIf(lacks("chromium"))("one delivery", () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     receiver.answer = () => 500;
     await world.emit(1);
-    await settled(id, 4);
+    await world.settled(id, 4);
     const eventId = receiver.eventIds[0] ?? "";
     const { page, faults } = await world.open(`/webhooks/${id}/deliveries/${eventId}`);
     await page.getByText("All attempts failed").waitFor();
@@ -234,7 +196,7 @@ describe.skipIf(lacks("chromium"))("one delivery", () => {
     });
     const { id } = await world.subscribe({ webhook_url: `http://127.0.0.1:${hostile.port}/` });
     const made = await world.ask("POST", `/${id}/test`);
-    await settled(id, 4);
+    await world.settled(id, 4);
     await hostile.stop(true);
     const path = `/webhooks/${id}/deliveries/${String(made.body["event_id"])}`;
     const { page, faults } = await world.open(path);
@@ -263,12 +225,6 @@ const rows = (page: Page) => page.getByRole("table", { name: "Events" }).getByRo
 const attemptItems = (page: Page) =>
   page.getByRole("region", { name: "Attempts" }).locator("ol > li");
 
-const settled = (id: string, count: number) =>
-  until(`${count} attempts`, async () => {
-    const { body } = await world.ask("GET", `/${id}/deliveries?limit=100`);
-    return (body["data"] as unknown[]).length >= count;
-  });
-
 /** Waits until the list has this number of rows, of which only those in view are in the document. */
 const has = (page: Page, count: number) =>
   page.locator(`table[aria-rowcount="${count + 1}"]`).waitFor();
@@ -279,30 +235,15 @@ const shows = (page: Page, count: number) =>
 
 /** Stores the attempts of delivered events, one a second, without sending anything. */
 async function addDeliveries(id: string, count: number): Promise<void> {
-  const { sql } = world.database.db;
   const newest = Date.now() - 60_000;
-  const attempts = Array.from({ length: count }, (_, i) => {
-    const at = newest - i * 1_000;
-    return {
-      id: ulid(at),
-      subscription_id: id,
+  for (let i = 0; i < count; i++) {
+    const at = new Date(newest - i * 1_000);
+    const fields = {
       sequence: count - i,
-      event_id: ulid(at - 100),
-      event: "review_received",
-      round: 1,
-      attempt: 1,
-      started_at: new Date(at),
-      duration_ms: 20,
-      outcome: "delivered",
-      status_code: 200,
-      error_code: null,
-      request_headers: "{}",
-      request_body: "{}",
-      response_truncated: false,
-      next_attempt_at: null,
-      recorded_at: new Date(at),
+      started_at: at,
+      recorded_at: at,
       payload_mode: "full",
-    };
-  });
-  await sql`insert into delivery_attempts ${sql(attempts)}`;
+    } as const;
+    await addAttempt(world.database.db, id, fields);
+  }
 }

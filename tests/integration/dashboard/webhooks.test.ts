@@ -94,23 +94,6 @@ describe.skipIf(lacks("chromium"))("a new subscription", () => {
     expect(await page.getByRole("radio", { name: "Batch" }).isChecked()).toBe(true);
   });
 
-  test("offers a choice of events once the catalog has loaded", async () => {
-    await world.clear();
-    const { page } = await world.open("/webhooks");
-    const here = Promise.withResolvers<void>();
-    await page.route("**/partner/webhooks/events", async (route) => {
-      await here.promise;
-      await route.continue();
-    });
-    await page.goto(`${new URL(page.url()).origin}/dashboard/webhooks/new`);
-    await page.getByLabel("Endpoint URL").fill(receiver.url);
-    await button(page, "Continue").click();
-    expect(await page.getByLabel("Only some events").isDisabled()).toBe(true);
-    here.resolve();
-    await page.getByLabel("Only some events").check();
-    await page.getByText("18 events of 18 selected").waitFor();
-  });
-
   test("selects events by category and by search", async () => {
     await world.clear();
     const { page } = await world.open("/webhooks/new");
@@ -140,29 +123,6 @@ describe.skipIf(lacks("chromium"))("a new subscription", () => {
 });
 
 describe.skipIf(lacks("chromium"))("a subscription", () => {
-  test("that was disabled shows the reason and the held events, and delivers them once enabled", async () => {
-    const { id } = await world.subscribe({ webhook_url: receiver.url });
-    const { page, faults } = await world.open(`/webhooks/${id}`);
-    await page.getByText("Updates live", { exact: true }).waitFor();
-    receiver.answer = () => 410;
-    await world.emit(20);
-    await page.getByText("Disabled: nothing is sent").waitFor();
-    await page.getByText("20 events in a row could not be delivered").waitFor();
-    await world.emit(3);
-    await page.getByText("3 events are held").waitFor();
-    expect(await seriousFaults(page)).toEqual([]);
-    receiver.answer = () => 200;
-    receiver.received.length = 0;
-    await button(page, "Enable …").click();
-    await page.getByLabel("Deliver the 3 held events").waitFor();
-    await page.getByLabel("Send a test event first").uncheck();
-    await confirm(page, "Enable");
-    await until("the held events", () => receiver.received.length === 3);
-    await page.getByText("Disabled: nothing is sent").waitFor({ state: "detached" });
-    expect(await isActive(id)).toBe(true);
-    expect(faults).toEqual([]);
-  });
-
   test("is disabled by hand in its settings, until it is enabled again", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     const { page } = await world.open(`/webhooks/${id}?tab=settings`);
@@ -173,7 +133,7 @@ describe.skipIf(lacks("chromium"))("a subscription", () => {
     expect(await button(page, "Disable …").count()).toBe(0);
   });
 
-  test("is enabled without its held events, if that is selected", async () => {
+  test("is enabled without its held events and without a test, if that is selected; then it offers a test", async () => {
     const id = await disabled();
     await world.emit(1);
     const { page } = await world.open(`/webhooks/${id}`);
@@ -184,6 +144,8 @@ describe.skipIf(lacks("chromium"))("a subscription", () => {
     await page.getByText("Disabled: nothing is sent").waitFor({ state: "detached" });
     expect((await world.ask("GET", `/${id}/health`)).body).toMatchObject({ pending: 0, held: 0 });
     expect(receiver.received).toHaveLength(0);
+    await button(page, "Send a test event").click();
+    await page.getByText("Your endpoint accepted the test event").waitFor();
   });
 
   test("that is disabled explains at test and resend that it must be enabled first", async () => {
@@ -197,16 +159,6 @@ describe.skipIf(lacks("chromium"))("a subscription", () => {
     await page.getByText("is disabled and sends nothing").waitFor();
     expect(await inDialog(page, "Resend").isDisabled()).toBe(true);
     expect(await allErrors(page)).toEqual([]);
-  });
-
-  test("that is enabled without a test offers one afterwards", async () => {
-    const id = await disabled();
-    const { page } = await world.open(`/webhooks/${id}`);
-    await button(page, "Enable …").click();
-    await page.getByLabel("Send a test event first").uncheck();
-    await confirm(page, "Enable");
-    await button(page, "Send a test event").click();
-    await page.getByText("Your endpoint accepted the test event").waitFor();
   });
 
   test("sends only changed settings", async () => {
@@ -247,23 +199,6 @@ describe.skipIf(lacks("chromium"))("a subscription", () => {
     await page.getByText("Immediate: not in use").waitFor();
     expect((await world.ask("GET", `/${id}`)).status).toBe(404);
   });
-
-  test("that was deleted shows an error with a link back", async () => {
-    const { page } = await world.open("/webhooks/01JWNB9PR0ZV8X2D3F4G5H6J00");
-    await page.getByRole("alert").waitFor();
-    await page.getByRole("link", { name: "Webhooks" }).first().waitFor();
-  });
-
-  test("shows the values of its charts as text", async () => {
-    const { id } = await world.subscribe({ webhook_url: receiver.url });
-    await world.emit(3);
-    await until("delivered", () => receiver.received.length === 3);
-    const { page } = await world.open(`/webhooks/${id}?range=1h`);
-    await page.getByRole("listitem").filter({ hasText: "Delivered 3" }).waitFor();
-    await page.getByText("Show as a table").first().click();
-    const table = page.getByRole("region", { name: "Attempts: table" });
-    await table.getByRole("row").filter({ hasText: /03$/ }).waitFor();
-  });
 });
 
 const receiver = browserFixture(() => Receiver.start());
@@ -273,9 +208,6 @@ afterEach(async () => {
   receiver.answer = () => 200;
   receiver.received.length = 0;
 });
-
-/** Reads from the API whether the subscription is active. */
-const isActive = async (id: string) => (await world.ask("GET", `/${id}`)).body["is_active"];
 
 /** Creates a subscription that is disabled after too many failures. */
 async function disabled(): Promise<string> {

@@ -35,52 +35,6 @@ describe("the tables of the query builder", async () => {
     });
 });
 
-test("objects that the query builder cannot declare exist in the migrations only, and are these", async () => {
-  const { sql } = database.db;
-  const lines = await sql<{ line: string }[]>`
-    select concat_ws(' ', relname, 'partition by ' || pg_get_partkeydef(oid),
-             case when relispartition then pg_get_expr(relpartbound, oid) end, array_to_string(reloptions, ' ')) as line
-      from pg_class
-     where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relname ~ '_[0-9]{8}$'
-       and (relkind = 'p' or relispartition or reloptions is not null)
-    union all select 'function ' || proname from pg_proc where pronamespace = 'public'::regnamespace
-    union all select 'trigger ' || tgname from pg_trigger where not tgisinternal
-    union all select 'view ' || relname from pg_class where relnamespace = 'public'::regnamespace and relkind in ('v', 'm', 'f')
-    union all select 'type ' || typname from pg_type where typnamespace = 'public'::regnamespace and typtype in ('d', 'e')
-    order by 1`;
-  expect(lines.map(({ line }) => line)).toEqual([
-    "batch_entries fillfactor=90 autovacuum_vacuum_scale_factor=0.02 vacuum_truncate=false",
-    "delivery_attempts partition by RANGE (id)",
-    "delivery_attempts_default DEFAULT",
-    "function forget_normal_email",
-    "function is_leaving",
-    "function keep_history",
-    "function keep_queued_history",
-    "function keep_reported_connection",
-    "function keep_reviews",
-    "function longest_text_bytes",
-    "function note_change",
-    "function place_in_inbox",
-    "mails fillfactor=80",
-    "outbox fillfactor=80 autovacuum_vacuum_scale_factor=0.02 autovacuum_vacuum_cost_delay=0 vacuum_truncate=false",
-    "outbox_offsets fillfactor=20",
-    "outbox_sequences fillfactor=50 vacuum_truncate=false",
-    "review_history vacuum_truncate=false",
-    "trigger companies_changed",
-    "trigger inbox_placed",
-    "trigger review_history_fixed",
-    "trigger review_history_kept",
-    "trigger reviews_kept",
-    "trigger store_review_sites_changed",
-    "trigger store_review_sites_kept",
-    "trigger stores_changed",
-    "trigger users_forget_normal_email",
-    "view queued_entries",
-    "view skipped_entries",
-    "webhook_subscriptions vacuum_truncate=false",
-  ]);
-});
-
 describe("daily partitions", () => {
   const now = new Date("2031-05-17T23:59:59.999Z");
 

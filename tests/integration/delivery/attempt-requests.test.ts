@@ -1,25 +1,22 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
-import { systemClock } from "../../../src/lib/clock.ts";
 import { CATALOG, type PayloadMode, type RecordedAction } from "../../../src/outbox/event.ts";
 import { digestOf } from "../../../src/outbox/payload-format.ts";
 import { attemptsOfEvent } from "../../../src/webhooks/queries/attempts.ts";
 import { addAttempt } from "../../support/attempts.ts";
-import { createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
 import { forceHistory } from "../../support/history.ts";
 import { insertTenant, record, reviewAction, type Tenant } from "../../support/outbox.ts";
 import { ExactReceiver } from "../../support/network/exact-receiver.ts";
 import { until } from "../../support/network/receiver.ts";
-import { startWebhooks } from "../../support/webhooks.ts";
+import { webhookDeliveries } from "../../support/webhook-deliveries.ts";
 import { fixture } from "../../support/fixture.ts";
 
 // An attempt stores neither body nor headers (contract 7.13). These tests compare the request that the API shows with
 // the bytes that the receiver got.
 
-const stores = fixture(createTestSchedule);
-const world = fixture(() => startWebhooks({ schedule: stores.schedule }));
+const { stores, world, ending, ...given } = webhookDeliveries();
 const tenant: Tenant = fixture(async () => ({
   ...(await insertTenant(world.database.db)),
   partnerId: world.tenants.partners[0].id,
@@ -194,22 +191,9 @@ const EVENTS = CATALOG.filter(({ subscribable }) => subscribable);
 
 let receiver: ExactReceiver;
 
-const started: { stop(): Promise<void> }[] = [];
-
-afterEach(async () => {
-  for (const one of started.splice(0)) await one.stop();
-});
-
 async function start(fields: Readonly<Record<string, unknown>> = {}) {
-  receiver = await ExactReceiver.start();
-  const { db } = world.database;
-  const { box } = world.api.deps;
-  started.push(
-    startDispatcher({ db, box, schedule: stores.schedule, retryDelaysMs: [10, 10, 10] }),
-  );
-  started.push(receiver);
-  // The fake clock stands still, unlike that of the dispatcher, so it is set to the present time.
-  world.clock.set(systemClock.now());
+  receiver = ending(await ExactReceiver.start());
+  given.dispatcher({ retryDelaysMs: [10, 10, 10] });
   return world.subscribe({ webhook_url: receiver.url, ...fields });
 }
 

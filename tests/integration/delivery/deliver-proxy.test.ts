@@ -1,31 +1,20 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import type { Socket } from "node:net";
-import { createDeliver, type Deliver } from "../../../dispatcher/delivery/deliver.ts";
-import { HttpClient } from "../../../dispatcher/http/client.ts";
 import type { HttpClientOptions } from "../../../dispatcher/http/pool.ts";
-import { systemClock } from "../../../src/lib/clock.ts";
 import { parseProxyUrl } from "../../../src/lib/egress-proxy.ts";
 import { parseNetworks } from "../../../src/lib/egress.ts";
-import type { Lookup } from "../../../src/lib/name-resolver.ts";
-import {
-  CA,
-  EXPIRED,
-  HOOK_TEST,
-  LOOPBACK_ADDRESSES,
-  type ServerCertificate,
-} from "../../support/network/certificates.ts";
-import {
-  type ProxyAnswer,
-  startProxy,
-  type TestProxy,
-  tunnel,
-} from "../../support/network/proxy.ts";
-import {
-  type RawAnswer,
-  type RawReceiver,
-  startRawReceiver,
-} from "../../support/network/raw-receiver.ts";
+import { CA, EXPIRED, HOOK_TEST, LOOPBACK_ADDRESSES } from "../../support/network/certificates.ts";
+import { directDeliveries, giving, message, OK } from "../../support/network/direct-deliveries.ts";
+import { type TestProxy, tunnel } from "../../support/network/proxy.ts";
 import { until } from "../../support/network/receiver.ts";
+
+/** Excludes 127.0.0.1, the address of the proxy, which the policy does not apply to. */
+const POLICY = { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.2,127.0.0.3,::1") };
+
+const { proxied, receive, ...given } = directDeliveries(
+  { policy: POLICY, ca: [CA], lookup: giving("127.0.0.2") },
+  "127.0.0.2",
+);
 
 describe("a delivery through the proxy", () => {
   test("goes to the checked address, with the host name in Host and in TLS, through one kept tunnel", async () => {
@@ -306,60 +295,11 @@ test("a shutdown aborts the request for a tunnel", async () => {
   await until("the proxy is left", () => proxy.connections.size === 0);
 });
 
-const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-
-/** Excludes 127.0.0.1, the address of the proxy, which the policy does not apply to. */
-const POLICY = { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.2,127.0.0.3,::1") };
-
 const PASSWORD = "s3cr%3At%2Fü";
 const CREDENTIALS = Buffer.from("relay:s3cr:t/ü").toString("base64");
 
-const cleanups: (() => void)[] = [];
-
-afterEach(() => {
-  for (const cleanup of cleanups.splice(0)) cleanup();
-});
-
-async function proxied(answer?: ProxyAnswer): Promise<TestProxy> {
-  const proxy = await startProxy(answer);
-  cleanups.push(() => proxy.stop());
-  return proxy;
-}
-
-function start(
-  proxyUrl: string,
-  options: Partial<HttpClientOptions> = {},
-): { client: HttpClient; deliver: Deliver } {
-  const proxy = parseProxyUrl(proxyUrl);
-  const client = new HttpClient({
-    policy: POLICY,
-    timeoutMs: 60_000,
-    bodyMs: 60_000,
-    ca: [CA],
-    lookup: giving("127.0.0.2"),
-    proxy,
-    ...options,
-  });
-  cleanups.push(() => client.close());
-  return { client, deliver: createDeliver({ clock: systemClock, client }) };
-}
+const start = (proxyUrl: string, options: Partial<HttpClientOptions> = {}) =>
+  given.start({ proxy: parseProxyUrl(proxyUrl), ...options });
 
 const through = (proxy: TestProxy, options?: Partial<HttpClientOptions>) =>
   start(`http://127.0.0.1:${proxy.port}`, options);
-
-async function receive(
-  answer: RawAnswer = OK,
-  options: { address?: string; tls?: ServerCertificate } = {},
-): Promise<RawReceiver> {
-  const receiver = await startRawReceiver(answer, { address: "127.0.0.2", ...options });
-  cleanups.push(() => receiver.stop());
-  return receiver;
-}
-
-function message(url: string, body = "{}") {
-  return { url, headers: { "Content-Type": "application/json" }, body };
-}
-
-function giving(...addresses: string[]): Lookup {
-  return async () => addresses;
-}

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,15 +9,12 @@ import {
   setDefaultCACertificates,
   type TlsOptions,
 } from "node:tls";
-import { createDeliver, type Deliver } from "../../../dispatcher/delivery/deliver.ts";
-import { HttpClient } from "../../../dispatcher/http/client.ts";
 import { Connection } from "../../../dispatcher/http/connection.ts";
 import { codeOf, MAX_DETAIL_CHARS } from "../../../dispatcher/http/failure.ts";
 import type { HttpClientOptions } from "../../../dispatcher/http/pool.ts";
-import { systemClock } from "../../../src/lib/clock.ts";
 import { ConfigError, readConfig } from "../../../src/lib/config.ts";
 import { parseProxyUrl } from "../../../src/lib/egress-proxy.ts";
-import { checkWebhookUrl, parseNetworks } from "../../../src/lib/egress.ts";
+import { checkWebhookUrl } from "../../../src/lib/egress.ts";
 import type { TlsReason } from "../../../src/outbox/tls-reason.ts";
 import {
   CA,
@@ -27,14 +24,15 @@ import {
   MANY_NAMES,
   SELF_SIGNED,
 } from "../../support/network/certificates.ts";
-import { startProxy } from "../../support/network/proxy.ts";
-import { until } from "../../support/network/receiver.ts";
 import {
-  listen,
-  type RawAnswer,
-  type RawReceiver,
-  startRawReceiver,
-} from "../../support/network/raw-receiver.ts";
+  directDeliveries,
+  giving,
+  LOOPBACK,
+  message,
+  OK,
+} from "../../support/network/direct-deliveries.ts";
+import { until } from "../../support/network/receiver.ts";
+import { listen, type RawAnswer } from "../../support/network/raw-receiver.ts";
 import {
   LEAF_ALONE,
   ROOT,
@@ -43,6 +41,8 @@ import {
   VALID_CHAIN,
   WORTHLESS,
 } from "../../support/network/worthless-certificates.ts";
+
+const given = directDeliveries({ ca: [CA], lookup: giving("127.0.0.1") });
 
 describe("a certificate", () => {
   test.each([
@@ -167,7 +167,7 @@ describe("the reason of a failure", () => {
       socket.once("data", () => answer(socket));
     });
     const port = await listen(server);
-    cleanups.push(() => server.close());
+    given.atEnd(() => server.close());
     for (const options of [{}, { proxy: await proxied() }])
       expect(await start(options)(message(`https://hook.test:${port}/`))).toMatchObject({
         errorCode: "tls",
@@ -208,7 +208,7 @@ describe("a handshake", () => {
       socket.once("data", () => answer(socket));
     });
     const port = await listen(server);
-    cleanups.push(() => server.close());
+    given.atEnd(() => server.close());
     const secret = { ...message(`https://hook.test:${port}/`), body: "a secret" };
     const outcome = await start({ timeoutMs })(secret);
     expect(["tls", "timeout", "reset", "connect"]).toContain(
@@ -236,7 +236,7 @@ describe("WEBHOOK_CA_FILE", () => {
 
   test("is trusted in addition to the certificates of the platform", async () => {
     const own = getCACertificates("default");
-    cleanups.push(() => setDefaultCACertificates(own));
+    given.atEnd(() => setDefaultCACertificates(own));
     setDefaultCACertificates([...own, CA]);
     const receiver = await receive({ tls: HOOK_TEST });
     for (const ca of [[], [SELF_SIGNED.cert]])
@@ -285,7 +285,7 @@ describe("a new connection to the same origin", () => {
       const context = createSecureContext({ ca: [CA] });
       const open = (host: string) => {
         const origin = `https://${host}:${receiver.port}`;
-        const checked = checkWebhookUrl(`${origin}/`, POLICY);
+        const checked = checkWebhookUrl(`${origin}/`, LOOPBACK);
         if (checked.kind === "refused") throw new Error(checked.reason);
         const { target } = checked;
         const route = { address: "127.0.0.1", target, context, sessions, proxy: undefined };
@@ -299,7 +299,7 @@ describe("a new connection to the same origin", () => {
           },
           () => {},
         );
-        cleanups.push(() => connection.destroy());
+        given.atEnd(() => connection.destroy());
         return promise;
       };
       expect(await open("hook.test")).toBe("");
@@ -334,8 +334,6 @@ describe("a new connection to the same origin", () => {
   });
 });
 
-const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-
 /** A response that closes the connection, so that the next delivery needs a new one. */
 const OK_AND_CLOSE = OK.replace("\r\n", "\r\nConnection: close\r\n");
 
@@ -346,52 +344,20 @@ const RSA = "AES128-SHA";
 const HASTY_MS = 200;
 const PATIENT_MS = 30_000;
 
-const POLICY = { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.0/8,::1/128") };
-
 let folder: string;
-
-const cleanups: (() => void)[] = [];
 
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "deliver-tls-"));
 });
 
-afterEach(() => {
-  for (const cleanup of cleanups.splice(0)) cleanup();
-});
-
 afterAll(() => rmSync(folder, { recursive: true }));
 
-function start(options: Partial<HttpClientOptions> = {}): Deliver {
-  const client = new HttpClient({
-    policy: POLICY,
-    timeoutMs: 60_000,
-    ca: [CA],
-    lookup: async () => ["127.0.0.1"],
-    ...options,
-  });
-  cleanups.push(() => client.close());
-  return createDeliver({ clock: systemClock, client });
-}
+const start = (options?: Partial<HttpClientOptions>) => given.start(options).deliver;
 
-async function receive(
-  options: Parameters<typeof startRawReceiver>[1],
-  answer: RawAnswer = OK,
-): Promise<RawReceiver> {
-  const receiver = await startRawReceiver(answer, options);
-  cleanups.push(() => receiver.stop());
-  return receiver;
-}
+const receive = (options: Parameters<typeof given.receive>[1], answer?: RawAnswer) =>
+  given.receive(answer, options);
 
-async function proxied() {
-  const proxy = await startProxy();
-  cleanups.push(() => proxy.stop());
-  return parseProxyUrl(`http://127.0.0.1:${proxy.port}`);
-}
-
-function message(url: string) {
-  return { url, headers: {}, body: "{}" };
-}
+const proxied = async () => parseProxyUrl(`http://127.0.0.1:${(await given.proxied()).port}`);
 
 function fileOf(name: string, text: string): string {
   const path = join(folder, name);

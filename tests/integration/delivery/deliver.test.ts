@@ -1,22 +1,15 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { createServer as createTcp, type Socket } from "node:net";
-import { createServer as createHttp } from "node:http";
 import { gzipSync } from "node:zlib";
 import { verify } from "@octokit/webhooks-methods";
-import { createDeliver, type Deliver } from "../../../dispatcher/delivery/deliver.ts";
-import { HttpClient } from "../../../dispatcher/http/client.ts";
-import type { HttpClientOptions } from "../../../dispatcher/http/pool.ts";
 import { hmacSha256Hex } from "../../../src/lib/secrets.ts";
-import { systemClock } from "../../../src/lib/clock.ts";
-import { parseNetworks } from "../../../src/lib/egress.ts";
 import type { Lookup, LookupOptions } from "../../../src/lib/name-resolver.ts";
 import { lacks, program } from "../../support/needs.ts";
-import {
-  listen,
-  type RawAnswer,
-  type RawReceiver,
-  startRawReceiver,
-} from "../../support/network/raw-receiver.ts";
+import { directDeliveries, giving, message, OK } from "../../support/network/direct-deliveries.ts";
+import { listen } from "../../support/network/raw-receiver.ts";
+import { until } from "../../support/network/receiver.ts";
+
+const { atEnd, start, receive } = directDeliveries();
 
 describe("an answered delivery", () => {
   test("sends exactly the head and the signed bytes, and any 2xx accepts it", async () => {
@@ -81,33 +74,6 @@ describe("an answered delivery", () => {
     }
   });
 
-  test("measures its duration by the given clock", async () => {
-    const receiver = await receive(OK);
-    let elapsed = 100;
-    const clock = { ...systemClock, monotonicMs: () => (elapsed += 21.4) };
-    const client = new HttpClient({ policy: LOOPBACK });
-    cleanups.push(() => client.close());
-    const outcome = await createDeliver({ clock, client })(message(receiver.url));
-    expect(outcome).toMatchObject({ durationMs: 21 });
-  });
-
-  test("works with a server of the platform, on one connection, over IPv6 too", async () => {
-    const ports = new Set<number | undefined>();
-    const server = createHttp((request, response) => {
-      ports.add(request.socket.remotePort);
-      request.resume().on("end", () => response.end("thanks"));
-    });
-    const port = await listen(server, "::1");
-    cleanups.push(() => void server.close());
-    const { deliver } = start();
-    for (let nth = 0; nth < 5; nth++)
-      expect(await deliver(message(`http://[::1]:${port}/`))).toMatchObject({
-        kind: "accepted",
-        responseExcerpt: "thanks",
-      });
-    expect(ports.size).toBe(1);
-  });
-
   test("carries a whole body of 1 MB, as text and as bytes, to a receiver that starts to read late", async () => {
     const body = "Zoë🦊".repeat(100_000);
     const receiver = await receive(OK);
@@ -128,7 +94,7 @@ describe("an answered delivery", () => {
       socket.write("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n");
     });
     const port = await listen(server);
-    cleanups.push(() => void server.close());
+    atEnd(() => server.close());
     const { client, deliver } = start();
     const outcome = await deliver(message(`http://127.0.0.1:${port}/`, "x".repeat(16_000_000)));
     expect(outcome).toMatchObject({ kind: "rejected", statusCode: 413 });
@@ -147,7 +113,7 @@ describe("a receiver that is slow or endless", () => {
       expect(outcome).toMatchObject({ kind: "failed", errorCode: "timeout" });
     expect(outcomes[0]?.durationMs).toBeGreaterThanOrEqual(95);
     expect(client.counts()).toEqual({ open: 0, idle: 0 });
-    await until(() => receiver.connections.size === 0);
+    await until("the connection is closed", () => receiver.connections.size === 0);
   });
 
   test("is accepted within the deadline and fails beyond it", async () => {
@@ -411,7 +377,7 @@ describe("a kept connection", () => {
     const { client, deliver } = start({ maxIdle: 2 });
     for (const { url } of receivers) await deliver(message(url));
     expect(client.counts()).toEqual({ open: 2, idle: 2 });
-    await until(() => receivers[0].connections.size === 0);
+    await until("the connection is closed", () => receivers[0].connections.size === 0);
     for (const { url } of receivers.slice(1)) await deliver(message(url));
     expect(receivers.map((one) => one.accepted)).toEqual([1, 1, 1]);
   });
@@ -421,7 +387,7 @@ describe("a kept connection", () => {
     const { client, deliver } = start();
     await deliver(message(receiver.url));
     for (const socket of receiver.connections) socket.end();
-    await until(() => client.counts().open === 0);
+    await until("the connection is closed", () => client.counts().open === 0);
     expect(await deliver(message(receiver.url))).toMatchObject({ kind: "accepted", resent: false });
     expect(receiver.accepted).toBe(2);
   });
@@ -431,7 +397,7 @@ describe("a kept connection", () => {
     const { client, deliver } = start();
     await deliver(message(receiver.url));
     for (const socket of receiver.connections) socket.write(OK);
-    await until(() => client.counts().open === 0);
+    await until("the connection is closed", () => client.counts().open === 0);
   });
 
   test("is not used after an answer with Connection: close, or with more bytes than its length", async () => {
@@ -457,7 +423,7 @@ describe("a kept connection", () => {
     await Bun.sleep(50);
     await deliver(message(receiver.url));
     expect(receiver.accepted).toBe(1);
-    await until(() => client.counts().open === 0);
+    await until("the connection is closed", () => client.counts().open === 0);
     await deliver(message(receiver.url));
     expect(receiver.accepted).toBe(2);
   });
@@ -495,7 +461,7 @@ describe("a kept connection", () => {
     expect(client.counts()).toEqual({ open: 10, idle: 10 });
     client.close();
     expect(client.counts()).toEqual({ open: 0, idle: 0 });
-    await until(() => receiver.connections.size === 0);
+    await until("the connection is closed", () => receiver.connections.size === 0);
   });
 });
 
@@ -510,7 +476,7 @@ describe("a request that may not be sent", () => {
     mayLeave = false;
     resolve(["127.0.0.1"]);
     expect(await delivery).toMatchObject({ kind: "withheld", resent: false });
-    await until(() => client.counts().open === 0);
+    await until("the connection is closed", () => client.counts().open === 0);
     expect(receiver.requests).toEqual([]);
   });
 
@@ -597,14 +563,6 @@ describe("an address", () => {
     });
   });
 
-  test("that refuses the connection is followed by the next address of the same name", async () => {
-    const receiver = await receive(OK);
-    const { deliver } = start({ lookup: giving("::1", "127.0.0.2", "127.0.0.1") });
-    expect(await deliver(message(`http://hook.test:${receiver.port}/`))).toMatchObject({
-      kind: "accepted",
-    });
-  });
-
   test("is one of at most four that are tried", async () => {
     const receiver = await receive(OK);
     const dead = ["127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"];
@@ -673,7 +631,7 @@ describe("a shutdown", () => {
       receiver.url.replace("http:", "https:"),
     ];
     const deliveries = urls.map((url) => deliver(message(url), { abortable }));
-    await until(() => receiver.requests.length === 2);
+    await until("the requests", () => receiver.requests.length === 2);
     for (const breakOff of breakOffs) breakOff();
     const kinds = (await Promise.all(deliveries)).map(({ kind }) => kind);
     // No byte was sent for the deliveries that were in look-up or handshake.
@@ -686,7 +644,7 @@ describe("a shutdown", () => {
     let breakOff = () => {};
     const abortable = (by: () => void) => (breakOff = by);
     const delivery = start({ bodyMs: 1500 }).deliver(message(receiver.url), { abortable });
-    await until(() => receiver.requests.length === 1);
+    await until("the requests", () => receiver.requests.length === 1);
     await Bun.sleep(50);
     breakOff();
     expect(await delivery).toMatchObject({
@@ -697,48 +655,8 @@ describe("a shutdown", () => {
   });
 });
 
-const LOOPBACK = { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.0/8,::1/128") };
-
-const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-
 const NO_ANSWER = "";
-
-const cleanups: (() => void)[] = [];
-
-afterEach(() => {
-  for (const cleanup of cleanups.splice(0)) cleanup();
-});
-
-function start(options: Partial<HttpClientOptions> = {}): { client: HttpClient; deliver: Deliver } {
-  const client = new HttpClient({
-    policy: LOOPBACK,
-    timeoutMs: 60_000,
-    bodyMs: 60_000,
-    ...options,
-  });
-  cleanups.push(() => client.close());
-  return { client, deliver: createDeliver({ clock: systemClock, client }) };
-}
-
-async function receive(answer: RawAnswer, address = "127.0.0.1"): Promise<RawReceiver> {
-  const receiver = await startRawReceiver(answer, { address });
-  cleanups.push(() => receiver.stop());
-  return receiver;
-}
-
-function message(url: string, body: string | Uint8Array = "{}") {
-  return { url, headers: { "Content-Type": "application/json" }, body };
-}
-
-function giving(...addresses: string[]): Lookup {
-  return async () => addresses;
-}
 
 function silent(): Promise<string[]> {
   return new Promise(() => {});
-}
-
-async function until(isTrue: () => boolean): Promise<void> {
-  for (let i = 0; !isTrue() && i < 10_000; i++) await Bun.sleep(5);
-  expect(isTrue()).toBe(true);
 }

@@ -1,23 +1,14 @@
-import { afterEach, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 
 import type { Db } from "../../../db/client.ts";
 import { CHUNK } from "../../../db/log.ts";
 import { dispatchBatch } from "../../../dispatcher/store/batch-queries.ts";
-import { createTestBox, createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
+import { deliveries } from "../../support/deliveries.ts";
 import { holding } from "../../support/holding.ts";
-import {
-  insertSubscription,
-  insertTenant,
-  record,
-  recordFirst,
-  reviewAction,
-} from "../../support/outbox.ts";
-import { createDatabase } from "../../support/postgres.ts";
-import { Receiver, until } from "../../support/network/receiver.ts";
-import { fixture } from "../../support/fixture.ts";
+import { until } from "../../support/network/receiver.ts";
+import { record, recordFirst, reviewAction } from "../../support/outbox.ts";
 
-const database = fixture(createDatabase);
-const stores = fixture(createTestSchedule);
+const { database, dispatcher, subscribe, ...given } = deliveries();
 
 test("a batch of 3 reviews with 2 events each is 3 jobs and 6 full bodies, in order", async () => {
   const { receiver, tenant, subscription } = await batched(3);
@@ -197,34 +188,14 @@ test("a batch whose dispatcher died between two chunks is completed with the win
 
 const HOUR_MS = 400;
 
-const box = createTestBox();
-
-const started: { stop(): Promise<void> }[] = [];
-
-afterEach(async () => {
-  for (const one of started.splice(0)) await one.stop();
-});
-
 async function batched(reviews: number) {
-  const receiver = await Receiver.start();
-  started.push(receiver);
-  const tenant = await insertTenant(database.db, reviews);
-  const subscription = await insertSubscription(
-    { db: database.db, box },
-    {
-      partnerId: tenant.partnerId,
-      url: receiver.url,
-      batch: { intervalHours: 1, nextAt: new Date(Date.now() + HOUR_MS) },
-    },
-  );
+  const receiver = await given.receiver();
+  const batch = { intervalHours: 1, nextAt: new Date(Date.now() + HOUR_MS) };
+  const { tenant, ...subscription } = await subscribe(receiver.url, { reviews, batch });
   return { receiver, tenant, subscription };
 }
 
-function start() {
-  started.push(
-    startDispatcher({ db: database.db, box, schedule: stores.schedule, batchHourMs: HOUR_MS }),
-  );
-}
+const start = () => dispatcher({ batchHourMs: HOUR_MS });
 
 /** Dispatches the batch directly, in the name of a dispatcher with a valid lease. */
 async function dispatchNow(subscriptionId: string, now: Date, db: Db = database.db) {

@@ -4,14 +4,11 @@ import { verify } from "@octokit/webhooks-methods";
 import { decodeTime, ulid } from "ulid";
 
 import { commitAttempts } from "../../../dispatcher/store/attempt-queries.ts";
-import { recordActions } from "../../../src/outbox/queries.ts";
 import { deliveries, type Subscribed } from "../../support/deliveries.ts";
-import { createTestBox, silentLog } from "../../support/dispatch.ts";
 import { attemptRecord, record, reviewAction } from "../../support/outbox.ts";
 import { until } from "../../support/network/receiver.ts";
 
-const { database, stores, dispatcher, receiver, subscribe, emit, attemptsOf, stateOf } =
-  deliveries();
+const { database, dispatcher, receiver, subscribe, emit, attemptsOf, stateOf } = deliveries();
 
 test("delivers a signed POST with the four headers, and records it", async () => {
   const target = await receiver();
@@ -41,24 +38,6 @@ test("delivers a signed POST with the four headers, and records it", async () =>
   });
 });
 
-test("neither sends nor counts a failure while no key opens the secret of the subscription", async () => {
-  const target = await receiver();
-  const one = await subscribe(target.url);
-  // The secrets of other tests' subscriptions do not open either.
-  const unusable = new Set<unknown>();
-  const error: typeof silentLog.error = (event, fields) =>
-    void (event === "subscription.unusable" && unusable.add(fields?.["subscription_id"]));
-  const locked = dispatcher({ box: createTestBox(), log: { ...silentLog, error } });
-  const [eventId = ""] = await emit(one, 1);
-  await until("the error", () => unusable.has(one.id));
-  await locked.stop();
-  expect(target.received).toEqual([]);
-  expect(await attemptsOf(one.id)).toBeEmpty();
-  dispatcher();
-  await until("the POST", () => target.received.length === 1);
-  expect(target.eventIds).toEqual([eventId]);
-});
-
 test("delivers events of parallel transactions once each, in the order of their commits", async () => {
   const target = await receiver();
   const one = await subscribe(target.url);
@@ -75,32 +54,6 @@ test("delivers events of parallel transactions once each, in the order of their 
   expect(sequences.map((row) => row.sequence)).toEqual(
     Array.from({ length: 200 }, (_, i) => i + 1),
   );
-});
-
-test("delivers events of overlapping transactions in commit order, not in the order of their starts", async () => {
-  const target = await receiver();
-  const one = await subscribe(target.url);
-  dispatcher();
-  const early = reviewAction(one.tenant);
-  const late = reviewAction(one.tenant);
-  const begun = Promise.withResolvers<void>();
-  const goOn = Promise.withResolvers<void>();
-  // This transaction begins first and commits last.
-  const slow = database.db.transaction(async (tx) => {
-    await tx.sql`select txid_current()`;
-    begun.resolve();
-    await goOn.promise;
-    return recordActions(tx, [late], new Date());
-  });
-  await begun.promise;
-  const first = await record(database.db, [early]);
-  goOn.resolve();
-  const second = await slow;
-  // The wakes arrive in the wrong order on purpose.
-  await stores.schedule.wake(second);
-  await stores.schedule.wake(first);
-  await until("both", () => target.received.length === 2);
-  expect(target.eventIds).toEqual([early.eventId, late.eventId]);
 });
 
 test("holds later events while the first one is retried, with one X-SVC-Delivery for all four attempts", async () => {

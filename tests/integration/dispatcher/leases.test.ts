@@ -1,6 +1,5 @@
 import { beforeEach, expect, test } from "bun:test";
 
-import { connect } from "../../../db/client.ts";
 import { createLeases } from "../../../dispatcher/shards/lease-queries.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { untilSomebodyWaits } from "../../support/auth-races.ts";
@@ -68,21 +67,6 @@ test("expiring a lease waits for a commit of the dead dispatcher, and delays no 
   expect(await leases.expire(dead)).toBeUndefined();
   expect((await leases.assign("living")).owned.size).toBe(64);
   expect(await counts()).toEqual([{ holder: "living", unclean: true, shards: 64 }]);
-});
-
-test("expiring a lease reads no queue and no attempts of the dead dispatcher, and takes three statements", async () => {
-  await holds("dead");
-  const statements: string[] = [];
-  const dead = await heartbeatOf("dead");
-  const watched = connect(database.url, {
-    max: 1,
-    name: "test",
-    onStatement: (text) => statements.push(text),
-  });
-  await createLeases(watched, watched).expire(dead);
-  await watched.close();
-  expect(statements.filter((text) => /outbox|\bdelivery_attempts\b/.test(text))).toEqual([]);
-  expect(statements.filter((text) => /dispatchers|shards/.test(text))).toHaveLength(3);
 });
 
 test("a claim is answered again if its response was lost, with shards still marked as uncleanly released", async () => {

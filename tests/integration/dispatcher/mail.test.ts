@@ -246,23 +246,6 @@ describe("a mail of somebody who is not active", () => {
   }
 });
 
-test("retries a mail although the commit of the failure took longer than the retry delay", async () => {
-  const server = await mailServer();
-  await server.stop();
-  const slow = (store: MailStore): MailStore => ({
-    ...store,
-    async commit(...outcome) {
-      await Bun.sleep(60);
-      return store.commit(...outcome);
-    },
-  });
-  const retryDelaysMs = Array.from({ length: 50 }, () => 20);
-  const { mailer } = sender({ server, retryDelaysMs, wrap: slow });
-  await queue();
-  mailer.wake();
-  await until("some attempts", async () => ((await rows())[0]?.attempt ?? 0) > 3);
-});
-
 test("gives up a mail at once after a permanent rejection of its recipient, and keeps only the status codes", async () => {
   const text = "5.1.1 <ada@reader.example> is unknown";
   const server = await mailServer(() => ({ at: "rcpt", code: 550, text }));
@@ -288,34 +271,6 @@ test("gives up a mail at once after a permanent rejection of its recipient, and 
     outcome: "dead",
     error_code: "smtp_550",
   });
-});
-
-test("retries after a temporary rejection not before the delay has passed, and gives up after the last retry", async () => {
-  const server = await mailServer(() => ({ at: "data", code: 451 }));
-  const delays = [80, 160, 40];
-  const commits: number[] = [];
-  const { mailer } = sender({
-    server,
-    retryDelaysMs: delays,
-    wrap: (store) => ({
-      ...store,
-      commit: (mail, decision, now) => {
-        commits.push("dueAt" in decision ? decision.dueAt.getTime() : now.getTime());
-        return store.commit(mail, decision, now);
-      },
-    }),
-  });
-  const starts: number[] = [];
-  const watched = setInterval(() => {
-    if (server.asked.length > starts.length) starts.push(Date.now());
-  }, 1);
-  stops.push(() => clearInterval(watched));
-  await queue();
-  mailer.wake();
-  await until("dead", () => allIn("dead"));
-  expect(server.asked).toHaveLength(4);
-  expect((await rows())[0]).toMatchObject({ attempt: 4, error_code: "smtp_451" });
-  starts.slice(1).forEach((at, i) => expect(at).toBeGreaterThanOrEqual(commits[i] ?? Infinity));
 });
 
 test("claims no more mails than it has connections, although the table had one mail when it was analysed", async () => {
@@ -438,24 +393,6 @@ test("sends mails while other recipients hang, on no more than `MAIL_CONNECTIONS
   );
 });
 
-test("continues after one deadline if all connections are used by hanging recipients", async () => {
-  const server = await mailServer((to, count) =>
-    to.startsWith("hang") && count === 0 ? "hang" : "accept",
-  );
-  const retryDelaysMs = Array.from({ length: 50 }, () => 20);
-  const { mailer } = sender({ server, timeoutMs: 2_000, retryDelaysMs });
-  const earlier = addMs(new Date(), -1_000);
-  for (let i = 0; i < MAIL_CONNECTIONS; i++) await queue({ to: `hang-${i}@x.example` }, earlier);
-  await until("all connections to hang", () => server.asked.length >= MAIL_CONNECTIONS);
-  await queue();
-  mailer.wake();
-  await until("all of them", () => allIn("sent"));
-  expect(server.received).toHaveLength(MAIL_CONNECTIONS + 1);
-  const hung = (await rows()).filter((row) => row.attempt > 1);
-  expect(hung.length).toBeGreaterThanOrEqual(MAIL_CONNECTIONS);
-  for (const { error_code } of hung) expect(error_code).toBe("timeout");
-});
-
 test("aborts a mail at its deadline although the server keeps sending lines", async () => {
   let lines = 0;
   const talker = createServer((socket) => {
@@ -545,20 +482,6 @@ test("postpones a mail that no key can decrypt, and sends the others", async () 
   const left = (await rows()).find((row) => row.state === "queued");
   expect(left).toMatchObject({ attempt: 1 });
   expect(left?.due_at?.getTime()).toBeGreaterThan(Date.now() + 60_000);
-});
-
-test("the table rejects rows with a state that does not match their other columns", async () => {
-  await queue();
-  const broken = [
-    database.db.sql`update mails set state = 'sent'`,
-    database.db.sql`update mails set sealed_message = null`,
-    database.db.sql`update mails set due_at = null`,
-    database.db.sql`update mails set state = 'lost'`,
-    database.db.sql`update mails set error_code = 'smtp_550'`,
-    database.db
-      .sql`update mails set state = 'dead', sealed_message = null, due_at = null, settled_at = now()`,
-  ];
-  for (const { status } of await Promise.allSettled(broken)) expect(status).toBe("rejected");
 });
 
 /** Collects log entries as JSON texts of the event and its fields. */

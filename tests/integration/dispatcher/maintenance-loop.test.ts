@@ -2,23 +2,19 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 
-import { ulid } from "ulid";
-
-import { freePort } from "../../../scripts/demo/stores/keep.ts";
 import { connect, type RawDb } from "../../../db/client.ts";
 import { ensurePartitions } from "../../../db/partitions.ts";
 import type { Done, Job } from "../../../dispatcher/maintenance/loop.ts";
 import { checkRights } from "../../../src/operate/doctor/database.ts";
-import { createSecretBox, newSecret } from "../../../src/lib/secrets.ts";
-import { ALERT_KINDS, alertSecretAssociatedData } from "../../../src/outbox/alert.ts";
+import { createSecretBox } from "../../../src/lib/secrets.ts";
+import { setAlerts } from "../../support/alerts.ts";
 import { createTestSchedule } from "../../support/dispatch.ts";
 import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import { holding } from "../../support/holding.ts";
 import { endLeases, hourly, maintenanceOf, tickOnce } from "../../support/maintenance.ts";
-import { insertAttempt, partitions } from "../../support/partitions.ts";
+import { partitions } from "../../support/partitions.ts";
 import { insertSubscription, insertTenant } from "../../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { parsePrometheus } from "../../support/prometheus.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
 
 describe("a job", () => {
@@ -136,30 +132,6 @@ describe("a job", () => {
     await tickOnce({ db: database.connect(), jobs: [next.job] });
     expect(next.seen).toEqual([2, 3, 4]);
   });
-
-  test("alternates by chunks with other jobs on the same connection", async () => {
-    const begun: string[] = [];
-    let running = 0;
-    let together = 0;
-    for (const name of ["a", "b"]) await addRow(name);
-    const jobs = ["a", "b"].map((name) => ({
-      ...walk(name, 3).job,
-      run: async ({ reached }: { reached: string }) => {
-        begun.push(name);
-        together = Math.max(together, ++running);
-        await Bun.sleep(5);
-        running--;
-        const at = Number(reached) + 1;
-        return { rows: 1, next: at < 3 ? String(at) : undefined };
-      },
-    }));
-    await tickOnce({ db, jobs });
-    // The second job starts after the first chunk of the first one. The later order depends on when each saves its
-    // progress.
-    expect(begun.slice(0, 2)).toEqual(["a", "b"]);
-    expect(begun.toSorted().join("")).toBe("aaabbb");
-    expect(together).toBe(1);
-  });
 });
 
 test("the job of history starts half an hour after the jobs that remove references to it", async () => {
@@ -276,92 +248,43 @@ describe("dispatchers", () => {
     expect(await rowOf("incidents")).toMatchObject({ isFree: true, failures: 0 });
   });
 
-  test("remove rows and create tables with the role of MAINTENANCE_DATABASE_URL, while that of DATABASE_URL may not", async () => {
-    await ensurePartitions(db, new Date("2020-01-01T12:00:00Z"));
-    await insertAttempt(db, new Date("2019-01-01T12:00:00Z"));
-    await db.sql`
-      insert into mails (id, kind, state, created_at, settled_at)
-      values ('01J0000000000000000000000A', 'otp', 'sent', now() - interval '40 days', now() - interval '40 days')`;
+  test("run the jobs, and post alerts with the client and the retry delays of the process", async () => {
     const key = randomBytes(32);
     const hooks = await failingWithAlerts(key);
     await db.sql`
       update maintenance_jobs set began_at = now() - interval '1 hour', next_at = now() - interval '1 second'`;
-    const roles = ["service", "owner"].map((name) => `${name}_${crypto.randomUUID().slice(0, 8)}`);
-    const [service = "", owner = ""] = roles;
-    const password = randomBytes(12).toString("hex");
-    const urlOf = (role: string) =>
-      Object.assign(new URL(database.url), { username: role, password }).href;
-    await db.sql.unsafe(`
-      ${roles.map((role) => `create role ${role} login password '${password}';`).join("\n")}
-      grant all on schema public to ${owner};
-      grant usage on schema public, drizzle to ${service};
-      grant select on drizzle.__drizzle_migrations to ${service};
-      grant select, insert, update on all tables in schema public to ${service};
-      revoke update on audit_log from ${service};
-      grant delete on dispatchers, processes, outbox to ${service};
-      do $$ declare t record; begin
-        for t in select relname from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') loop
-          execute format('alter table %I owner to ${owner}', t.relname);
-        end loop;
-      end $$`);
-    const [pool, ownerPool] = [service, owner].map((role) =>
-      connect(urlOf(role), { max: 1, name: "test" }),
-    ) as [RawDb, RawDb];
-    const elsewhere = await createDatabase();
+    start({ MASTER_KEY: key.toString("base64") });
     try {
-      await expect(pool.sql`delete from mails`.then(() => "deleted")).rejects.toThrow(
-        "permission denied",
-      );
-      expect((await checkRights(pool, pool)).kind).toBe("fault");
-      expect((await checkRights(ownerPool, pool)).kind).toBe("ok");
-      expect((await checkRights(elsewhere.db, pool)).kind).toBe("fault");
-      const port = await freePort();
-      const urls = { DATABASE_URL: urlOf(service), MAINTENANCE_DATABASE_URL: urlOf(owner) };
-      const MASTER_KEY = key.toString("base64");
-      const one = start({ ...urls, MASTER_KEY, METRICS_PORT: String(port) });
-      const names = [
-        "attempts",
-        "default_partitions",
-        "mails",
-        "partitions",
-        "day_indexes",
-        "stats",
-        "credentials",
-      ];
-      await until("the jobs have run", async () =>
-        (await Promise.all([...names, "alerts", "lost_sessions"].map(succeeded))).every(Boolean),
-      );
-      // The job `alerts` has the client and the retry delays of the process.
       await until("the POST of an alert", () => hooks.received.length > 0);
       expect(hooks.received[0]?.headers["x-svc-event"]).toBe("webhook.alert");
-      expect(await db.sql`select from mails`).toHaveLength(0);
-      expect(await partitions(db)).not.toContain("delivery_attempts_20200101");
-      expect(await db.sql`select from delivery_attempts`).toHaveLength(0);
-      const [failed] = await db.sql<{ count: number }[]>`
-        select count(*)::int as count from maintenance_jobs where failures > 0`;
-      expect(failed?.count).toBe(0);
-      const scrape = async () =>
-        parsePrometheus(await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()).values;
-      const age = 'reviewrelay_maintenance_age_seconds{name="mails"}';
-      // The figures of the database are read every few seconds.
-      await until("the ages are read", async () => (await scrape()).has(age));
-      expect((await scrape()).get(age)).toBeLessThan(60);
-      expect((await rowOf("mails")).rows).toBe(1);
-      expect(one.log).not.toContain(password);
-      await one.stop();
-    } finally {
-      await Promise.all(running.map((one) => one.kill()));
-      await Promise.all([pool.close(), ownerPool.close(), elsewhere.drop(), hooks.stop()]);
-      await db.sql.unsafe(
-        roles
-          .map(
-            (role) =>
-              `reassign owned by ${role} to current_user; drop owned by ${role}; drop role ${role};`,
-          )
-          .join("\n"),
+      const names = ["attempts", "default_partitions", "mails", "partitions", "day_indexes"];
+      await until("the jobs have run", async () =>
+        (await Promise.all([...names, "stats", "credentials"].map(succeeded))).every(Boolean),
       );
+      expect(await db.sql`select from maintenance_jobs where failures > 0`).toHaveLength(0);
+    } finally {
+      await hooks.stop();
     }
   });
+});
+
+test("the doctor refuses the role of maintenance if it may create no tables, or is of another database", async () => {
+  const role = `plain_${crypto.randomUUID().slice(0, 8)}`;
+  await db.sql.unsafe(`create role ${role} login password '${role}'`);
+  const url = Object.assign(new URL(database.url), { username: role, password: role });
+  const plain = connect(url.href, { max: 1, name: "test" });
+  const elsewhere = await createDatabase();
+  const kindOf = async (of: RawDb) => (await checkRights(of, plain)).kind;
+  try {
+    expect([await kindOf(plain), await kindOf(db), await kindOf(elsewhere.db)]).toEqual([
+      "fault",
+      "ok",
+      "fault",
+    ]);
+  } finally {
+    await Promise.all([plain.close(), elsewhere.drop()]);
+    await db.sql.unsafe(`drop role ${role}`);
+  }
 });
 
 let database: TestDatabase;
@@ -403,12 +326,7 @@ async function failingWithAlerts(key: Buffer): Promise<Receiver> {
   const box = createSecretBox({ current: key });
   const { partnerId } = await insertTenant(db);
   await insertSubscription({ db, box }, { partnerId, url: hooks.url, failures: 5 });
-  const id = ulid();
-  const sealed = box.seal(newSecret(), alertSecretAssociatedData(partnerId, id));
-  await db.sql`
-    insert into alert_settings (id, partner_id, kinds, oldest_waiting_minutes, digest_minutes,
-                                webhook_url, sealed_secret, secret_fingerprint, updated_at)
-    values (${id}, ${partnerId}, ${[...ALERT_KINDS]}, 15, 0, ${hooks.url}, ${sealed}, '0123456789abcdef', now())`;
+  await setAlerts({ db, box }, partnerId, { url: hooks.url });
   return hooks;
 }
 

@@ -4,12 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { systemClock } from "../../../src/lib/clock.ts";
-import {
-  createTestSchedule,
-  silentLog,
-  startDispatcher,
-  type RunningDispatcher,
-} from "../../support/dispatch.ts";
+import { silentLog, type RunningDispatcher } from "../../support/dispatch.ts";
 import { forceHistory } from "../../support/history.ts";
 import {
   forgetQueue,
@@ -20,12 +15,12 @@ import {
   type Tenant,
 } from "../../support/outbox.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
-import { disable, settle, startWebhooks } from "../../support/webhooks.ts";
+import { disable, settle } from "../../support/webhooks.ts";
+import { webhookDeliveries } from "../../support/webhook-deliveries.ts";
 import { fixture } from "../../support/fixture.ts";
 
-const stores = fixture(createTestSchedule);
+const { stores, world, ...given } = webhookDeliveries();
 const receiver = fixture(() => Receiver.start());
-const world = fixture(() => startWebhooks({ schedule: stores.schedule }));
 const tenant: Tenant = fixture(async () => ({
   ...(await insertTenant(world.database.db, 2)),
   partnerId: world.tenants.partners[0].id,
@@ -56,20 +51,6 @@ describe("an event whose history row is missing", () => {
     expect(receiver.eventIds.slice(0, 2)).toEqual([a, c]);
     expect(receiver.received.filter(({ headers }) => "x-svc-test" in headers)).toEqual([]);
     expect(await attempted(id)).not.toContain(b);
-  });
-
-  test("is sent in order after its row was restored", async () => {
-    const { id, a, b, c } = await queueThree();
-    const { sql } = world.database.db;
-    await sql`create table kept as select * from review_history where event_id = ${b}`;
-    await deleteHistory(b);
-    deliver();
-    await until("the quarantine", () => quarantined.length > 0);
-    await dispatcher?.stop();
-    await sql`insert into review_history overriding system value select * from kept`;
-    deliver();
-    await until("all", async () => (await queued(id)).length === 0);
-    expect(receiver.eventIds).toEqual([a, b, c]);
   });
 
   test("blocks only its review if the ordering is by review", async () => {
@@ -175,9 +156,7 @@ let dispatcher: RunningDispatcher | undefined;
 
 let quarantined: unknown[] = [];
 
-afterEach(async () => {
-  await dispatcher?.stop();
-  dispatcher = undefined;
+afterEach(() => {
   quarantined = [];
   receiver.received.length = 0;
 });
@@ -189,8 +168,7 @@ function deliver(): void {
       if (event === "delivery.quarantined") quarantined.push(fields);
     },
   };
-  const { db } = world.database;
-  dispatcher = startDispatcher({ db, box: world.api.deps.box, schedule: stores.schedule, log });
+  dispatcher = given.dispatcher({ log });
 }
 
 /** Queues three events, one of the first review and two of the second; answers their ids. */

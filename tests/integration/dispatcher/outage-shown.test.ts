@@ -1,43 +1,28 @@
 // An outage of our own as people and monitors see it (contract 6.17, 7.8 and 10.4), through the real routes.
-import { afterEach, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { Registry } from "prom-client";
 
 import { DispatcherTelemetry } from "../../../dispatcher/telemetry.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { parseProxyUrl } from "../../../src/lib/egress-proxy.ts";
-import {
-  createTestSchedule,
-  type RunningDispatcher,
-  startDispatcher,
-} from "../../support/dispatch.ts";
-import { fixture } from "../../support/fixture.ts";
+import type { RunningDispatcher } from "../../support/dispatch.ts";
 import { startProxy } from "../../support/network/proxy.ts";
-import { Receiver, until } from "../../support/network/receiver.ts";
-import { startWebhooks } from "../../support/webhooks.ts";
+import { until } from "../../support/network/receiver.ts";
+import { webhookDeliveries } from "../../support/webhook-deliveries.ts";
 
-const stores = fixture(createTestSchedule);
-const world = fixture(() => startWebhooks({ schedule: stores.schedule }));
-const receiver = fixture(() => Receiver.start());
-
-const started: { stop(): unknown }[] = [];
-afterEach(async () => {
-  for (const one of started.splice(0).toReversed()) await one.stop();
-});
+const { world, ending, ...given } = webhookDeliveries();
 
 test("an outage is shown while it lasts, and counts no attempt", async () => {
   let isDown = true;
   const refusal = "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n";
-  const proxy = await startProxy(() => (isDown ? refusal : undefined));
+  const proxy = ending(await startProxy(() => (isDown ? refusal : undefined)));
+  const receiver = await given.receiver();
   const clock = jumpingClock();
-  const dispatcher = startDispatcher({
+  const dispatcher = given.dispatcher({
     db: world.database.connect(),
-    box: world.api.deps.box,
-    schedule: stores.schedule,
     http: { proxy: parseProxyUrl(`http://127.0.0.1:${proxy.port}`) },
     clock,
   });
-  started.push(proxy, dispatcher);
-  world.clock.set(systemClock.now());
   const { id } = await world.subscribe({ webhook_url: receiver.url });
   const metric = metricOf(dispatcher);
   await world.emit(1);

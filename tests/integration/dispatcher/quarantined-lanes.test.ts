@@ -1,17 +1,12 @@
 // Every lane that stands still for a reason on our side is named by health and by the state of the dispatchers (contract
 // 6.17 and 10.4).
-import { afterEach, expect, test } from "bun:test";
+import { afterEach, describe, expect, test } from "bun:test";
 
 import { createSecretBox } from "../../../src/lib/secrets.ts";
-import {
-  createTestSchedule,
-  type RunningDispatcher,
-  startDispatcher,
-} from "../../support/dispatch.ts";
 import { fixture } from "../../support/fixture.ts";
 import { forceHistory } from "../../support/history.ts";
 import { holding } from "../../support/holding.ts";
-import { Receiver, until } from "../../support/network/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 import {
   insertTenant,
   passQueue,
@@ -19,21 +14,70 @@ import {
   reviewAction,
   type Tenant,
 } from "../../support/outbox.ts";
-import { startWebhooks } from "../../support/webhooks.ts";
+import { webhookDeliveries } from "../../support/webhook-deliveries.ts";
 
-const stores = fixture(createTestSchedule);
-const receiver = fixture(() => Receiver.start());
-const world = fixture(() => startWebhooks({ schedule: stores.schedule }));
+const { world, ...given } = webhookDeliveries();
 const tenant: Tenant = fixture(async () => ({
   ...(await insertTenant(world.database.db, 2)),
   partnerId: world.tenants.partners[0].id,
 }));
 
-let dispatcher: RunningDispatcher | undefined;
 const releases: (() => Promise<void>)[] = [];
 afterEach(async () => {
   for (const release of releases.splice(0)) await release();
-  await dispatcher?.stop();
+});
+
+describe("a lane", () => {
+  test.each(CASES)(
+    "is named while it stands still: $reason $ordering",
+    async ({ reason, ordering = "subscription", namesEvent, breaks }) => {
+      const { url } = await given.receiver();
+      const { id } = await world.subscribe({ webhook_url: url, ordering });
+      const actions = tenant.reviewIds.map((reviewId) => reviewAction(tenant, { reviewId }));
+      await record(world.database.db, actions);
+      await passQueue(world.database.db, id);
+      const eventId = actions[1]?.eventId ?? "";
+      const repair = await breaks(id, eventId);
+      const dispatcher = given.dispatcher({ db: world.database.connect() });
+      await until("the lane", async () => (await health(id)).quarantined.length > 0);
+      const { condition, quarantined } = await health(id);
+      const isByReview = ordering === "review";
+      const lane = {
+        reason,
+        review_id: isByReview ? tenant.reviewIds[1] : null,
+        since: expect.any(String),
+        ...(reason !== "locked" && {
+          event_id: namesEvent ? eventId : null,
+          sequence: namesEvent ? 2 : null,
+        }),
+      };
+      expect([condition, quarantined]).toEqual(["degraded", [expect.objectContaining(lane)]]);
+      const state = await world.api.call("GET", "/admin/dispatcher", { token: world.tokens.root });
+      expect(state.body["quarantined_lanes"]).toEqual([
+        expect.objectContaining({
+          ...lane,
+          subscription_id: id,
+          dispatcher_id: expect.any(String),
+        }),
+      ]);
+      expect(dispatcher.workload.quarantinedLanes).toMatchObject([{ reason, subscription_id: id }]);
+
+      await repair();
+      await dispatcher.stop();
+      given.dispatcher({ db: world.database.connect() });
+      const outcomes = async () =>
+        (
+          await world.database.db.sql<{ outcome: string }[]>`
+            select outcome from delivery_attempts where subscription_id = ${id}`
+        ).map(({ outcome }) => outcome);
+      await until("both are recorded", async () => (await outcomes()).length === 2);
+      // No failure of our own is an attempt.
+      expect(await outcomes()).toEqual(["delivered", "delivered"]);
+      await until("health", async () => (await health(id)).quarantined.length === 0);
+      expect((await health(id)).condition).toBe("healthy");
+    },
+    60_000,
+  );
 });
 
 const raw = (text: string) => world.database.db.sql.unsafe(text);
@@ -94,57 +138,6 @@ const CASES: readonly Case[] = [
   },
   { reason: "locked", namesEvent: true, breaks: (id) => lockOffset(id) },
 ];
-
-test.each(CASES)(
-  "a lane is named while it stands still: $reason $ordering",
-  async ({ reason, ordering = "subscription", namesEvent, breaks }) => {
-    const { id } = await world.subscribe({ webhook_url: receiver.url, ordering });
-    const actions = [0, 1].map((n) => reviewAction(tenant, { reviewId: tenant.reviewIds[n] ?? 0 }));
-    await record(world.database.db, actions);
-    await passQueue(world.database.db, id);
-    const eventId = actions[1]?.eventId ?? "";
-    const repair = await breaks(id, eventId);
-    dispatcher = startDispatcher({
-      db: world.database.connect(),
-      box: world.api.deps.box,
-      schedule: stores.schedule,
-    });
-    await until("the lane", async () => (await health(id)).quarantined.length > 0);
-    const { condition, quarantined } = await health(id);
-    const isByReview = ordering === "review";
-    const lane = {
-      reason,
-      review_id: isByReview ? tenant.reviewIds[1] : null,
-      since: expect.any(String),
-      ...(reason !== "locked" && {
-        event_id: namesEvent ? eventId : null,
-        sequence: namesEvent ? 2 : null,
-      }),
-    };
-    expect([condition, quarantined]).toEqual(["degraded", [expect.objectContaining(lane)]]);
-    const state = await world.api.call("GET", "/admin/dispatcher", { token: world.tokens.root });
-    expect(state.body["quarantined_lanes"]).toEqual([
-      expect.objectContaining({ ...lane, subscription_id: id, dispatcher_id: expect.any(String) }),
-    ]);
-    expect(dispatcher.workload.quarantinedLanes).toMatchObject([{ reason, subscription_id: id }]);
-
-    await repair();
-    await dispatcher.stop();
-    dispatcher = startDispatcher({
-      db: world.database.connect(),
-      box: world.api.deps.box,
-      schedule: stores.schedule,
-    });
-    await until("all recorded", async () => {
-      const rows = await world.database.db.sql`
-        select from delivery_attempts where subscription_id = ${id} and outcome = 'delivered'`;
-      return rows.length === 2;
-    });
-    await until("health", async () => (await health(id)).quarantined.length === 0);
-    expect((await health(id)).condition).toBe("healthy");
-  },
-  60_000,
-);
 
 async function health(id: string) {
   const { body } = await world.ask("GET", `/${id}/health`);

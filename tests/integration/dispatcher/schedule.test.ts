@@ -17,14 +17,6 @@ test("a wake is due at once, also for a dispatcher with a clock an hour behind, 
   expect((await schedule.takeDue(WAKE.shard, behind, 10)).due).toEqual([]);
 });
 
-test("a wake is published without an instant, to be handled at once", async () => {
-  const heard: Wake[] = [];
-  await stores.schedule.onWake((...wakes) => void heard.push(...wakes));
-  await stores.schedule.wake([WAKE]);
-  await until("the wake", () => heard.length > 0);
-  expect(heard).toEqual([WAKE]);
-});
-
 test("the wakes of one call are heard in their order, and each is stored in its shard", async () => {
   const { schedule } = stores;
   const heard: Wake[] = [];

@@ -21,10 +21,6 @@ import { fixture } from "../../support/fixture.ts";
 const database = fixture(() => createDatabase("sessions"));
 const schedule = fixture(createTestSchedule);
 
-test("a dispatcher with one connection has two sessions: one for lease renewals and one for the rest", async () => {
-  expect(await sessionsOf(2, "1")).toEqual({ dispatcher: 2, renewals: 2 });
-});
-
 test("the doctor and sizes.md count the sessions that an API and a dispatcher open", async () => {
   const env = { DATABASE_URL: database.url, REDIS_URL, MASTER_KEY };
   const config = readConfig(env);
@@ -32,7 +28,7 @@ test("the doctor and sizes.md count the sessions that an API and a dispatcher op
   await addSigningKeys(database.db, createSecretBox({ current: config.masterKey }), new Date());
   const process = await ApiProcess.start(env);
   running.push({ stop: async () => process.kill() });
-  const { ready, ...sessions } = await sessionsOf(1, String(dispatcher.dispatcher));
+  const { ready, ...sessions } = await sessionsOf(String(dispatcher.dispatcher));
   expect(ready).toBe(api.ready + dispatcher.ready);
   expect(sessions).toMatchObject({ renewals: dispatcher.renewals, leases: dispatcher.leases });
   const sizes: Partial<Record<string, number>> = { ...api, ...dispatcher };
@@ -65,36 +61,28 @@ afterEach(async () => {
   running = [];
 });
 
-/** Starts dispatchers and checks their readiness; counts all sessions by name, without those of maintenance. */
-async function sessionsOf(
-  dispatchers: number,
-  connections: string,
-): Promise<Record<string, number>> {
-  const env = {
+/** Starts a dispatcher that holds all shards and is ready; counts the sessions by name, without those of maintenance. */
+async function sessionsOf(connections: string): Promise<Record<string, number>> {
+  const port = await freePort();
+  const one = new DispatcherProcess({
     DATABASE_URL: database.url,
     REDIS_URL,
     REDIS_PREFIX: schedule.prefix,
     MASTER_KEY,
     DISPATCHER_CONNECTIONS: connections,
-  };
-  const ports = await Promise.all(Array.from({ length: dispatchers }, () => freePort()));
-  for (const port of ports) {
-    const one = new DispatcherProcess({ ...env, METRICS_PORT: String(port) });
-    running.push(one);
-    one.start();
-  }
-  const isReady = (port: number) =>
+    METRICS_PORT: String(port),
+  });
+  running.push(one);
+  one.start();
+  await until("it is ready", () =>
     fetch(`http://127.0.0.1:${port}/readyz`).then(
       ({ ok }) => ok,
       () => false,
-    );
-  await until("all are ready", async () => (await Promise.all(ports.map(isReady))).every(Boolean));
-  await until("all have their share", async () => {
-    const held = await database.db.sql<{ shards: number }[]>`
-      select count(*)::int as shards from shards where dispatcher_id is not null group by dispatcher_id`;
-    return (
-      held.length === dispatchers && held.every(({ shards }) => shards === SHARDS / dispatchers)
-    );
+    ),
+  );
+  await until("it has all shards", async () => {
+    const held = await database.db.sql`select from shards where dispatcher_id is not null`;
+    return held.length === SHARDS;
   });
   const rows = await database.db.sql<{ name: string; count: number }[]>`
     select substr(application_name, 13) as name, count(*)::int as count from pg_stat_activity

@@ -66,7 +66,9 @@ describe.skipIf(lacks("chromium"))("in a browser", () => {
     await page.waitForURL("**/docs/reference/webhooks#rotateSecret");
     await page.getByRole("radio", { name: "cURL" }).press("ArrowRight");
     const samples = page.locator("section:has(#rotateSecret) .samples");
-    await samples.getByText("relay.rotateSecret(").waitFor();
+    await samples
+      .getByText('await relay.request("POST /partner/webhooks/{id}/rotate-secret"')
+      .waitFor();
     expect(await samples.getByText("curl -X POST").isVisible()).toBe(false);
     await page.goto(`${root}/docs/reference/reviews`);
     expect(await page.getByRole("radio", { name: "TypeScript" }).isChecked()).toBe(true);

@@ -6,6 +6,7 @@ import {
   type Socket,
 } from "node:net";
 import { createServer, type Server } from "node:https";
+import type { TlsOptions } from "node:tls";
 
 import {
   checkedRequest,
@@ -16,6 +17,12 @@ import { parseNetworks } from "../../../src/lib/egress.ts";
 import { CA, EXPIRED, HOOK_TEST } from "../../support/network/certificates.ts";
 import { startProxy } from "../../support/network/proxy.ts";
 import { until } from "../../support/network/receiver.ts";
+import {
+  ROOT,
+  serverOf,
+  VALID_CHAIN,
+  WORTHLESS,
+} from "../../support/network/worthless-certificates.ts";
 import { fixture } from "../../support/fixture.ts";
 
 describe("a checked request", () => {
@@ -53,6 +60,30 @@ describe("a checked request", () => {
     await expectFault(ask(at("/", "other.test")), "connect");
     await expectFault(ask(at("/"), { ca: [] }), "connect");
     await expectFault(ask(`https://hook.test:${portOf(expired)}/`), "connect");
+  });
+
+  const WHOLE = serverOf(VALID_CHAIN);
+  const OLD: TlsOptions = { ...WHOLE, minVersion: "TLSv1", maxVersion: "TLSv1.1" };
+  test.each<[string, TlsOptions, accepted: boolean]>([
+    ...Object.entries(WORTHLESS).map(([name, cert]): [string, TlsOptions, boolean] => [
+      name,
+      serverOf(cert),
+      false,
+    ]),
+    ["over TLS 1.1", OLD, false],
+    ["with its whole chain", WHOLE, true],
+  ])("judges a certificate %s, directly and through a proxy", async (_, tls, accepted) => {
+    const one = createServer(tls, (_request, response) => response.end("received"));
+    await listen(one);
+    const relay = await startProxy();
+    const proxy = { host: "127.0.0.1", port: relay.port, authorization: undefined };
+    for (const over of [{ ca: [ROOT] }, { ca: [ROOT], proxy }]) {
+      const asked = ask(`https://hook.test:${portOf(one)}/`, over);
+      if (accepted) expect((await asked).body).toBe("received");
+      else await expectFault(asked, "connect");
+    }
+    relay.stop();
+    one.close();
   });
 
   test("follows no redirect", async () => {

@@ -23,6 +23,116 @@ const behind = fixture(() =>
   startApi({ db: proxied, clock: world.clock, config: world.api.deps.config }),
 );
 
+test("the list has every creating route", () => {
+  const creating = createApp(world.api.deps)
+    .routes.filter(
+      ({ method, hooks }) => method === "POST" && Object.hasOwn(hooks.response ?? {}, "201"),
+    )
+    .map(({ path }) => path.slice(BASE_PATH.length));
+  expect(creating.toSorted()).toEqual(Object.keys(CREATING).toSorted());
+});
+
+describe("a creating route", () => {
+  describe.each(Object.entries(CREATING))("POST %s", (route, one) => {
+    test("repeats its answer to the same authority only, and stores it sealed", async () => {
+      const request = newRequest(route, one);
+      const first = await create(world.api, request);
+      expect([first.status, first.text]).toEqual([201, first.text]);
+      const again = await countingRows(() => create(world.api, request));
+      expect([again.answer.status, again.rows]).toEqual([201, 0]);
+      expect(again.answer.body).toEqual(first.body);
+      const third = await callerOf(world, userOf(one.by), "third");
+      const other = await create(world.api, { ...request, token: third?.token ?? "" });
+      // Some routes refuse the other token before they look at the key.
+      if (other.status !== 403)
+        expect([other.status, Object.keys(other.body["errors"] ?? {})]).toEqual([
+          422,
+          ["Idempotency-Key"],
+        ]);
+      const [row] = await world.database.db.sql<{ sealed_response: string }[]>`
+        select sealed_response from keyed_requests where key like ${`%:${request.key}`}`;
+      for (const text of textsIn(first.body)) expect(row?.sealed_response).not.toContain(text);
+      await undo(one, first);
+    });
+
+    test("leaves the key free if its process or connection dies before the commit", async () => {
+      const request = newRequest(route, one);
+      const died = await countingRows(() => endedBeforeCommit(() => create(world.api, request)));
+      expect([died.answer.status, died.answer.body["code"], died.rows]).toEqual([
+        503,
+        "unavailable",
+        0,
+      ]);
+      expect(died.answer.headers.get("retry-after")).not.toBeNull();
+      const made = await create(world.api, request);
+      expect([made.status, made.text]).toEqual([201, made.text]);
+      await undo(one, made);
+    });
+  });
+
+  // Every route creates its record and stores the answer in one transaction.
+  describe.each(Object.entries(CREATING).filter(([route]) => SAMPLES.includes(route)))(
+    "POST %s",
+    (route, one) => {
+      test("creates one record for two requests at the same time", async () => {
+        const alone = await countingRows(() => create(world.api, newRequest(route, one)));
+        await undo(one, alone.answer);
+        const request = newRequest(route, one);
+        const { answer: both, rows } = await countingRows(() =>
+          Promise.all([create(world.api, request), create(world.other, request)]),
+        );
+        expect(rows).toBe(alone.rows);
+        const [made] = both.filter(({ status }) => status === 201);
+        for (const { status, body } of both)
+          expect([status, body]).toBeOneOf([
+            [201, made?.body],
+            [409, expect.objectContaining({ code: "request_unfinished" })],
+          ]);
+        if (made !== undefined) await undo(one, made);
+      });
+
+      test("says that the outcome is unknown if the answer to its commit is lost, and a repeat has the answer", async () => {
+        const request = newRequest(route, one);
+        const lost = await countingRows(() => withLostCommits(() => create(behind, request)));
+        expect([lost.answer.status, lost.answer.body["code"]]).toEqual([503, "outcome_unknown"]);
+        expect(lost.answer.headers.get("retry-after")).toBeNull();
+        expect(lost.rows).toBeGreaterThan(0);
+        const repeated = await countingRows(() => create(behind, request));
+        expect([repeated.answer.status, repeated.rows]).toEqual([201, 0]);
+        await undo(one, repeated.answer);
+      });
+    },
+  );
+});
+
+test.each([
+  ["the same", undefined, 409, "request_unfinished"],
+  ["another", { name: "another" }, 422, "validation_failed"],
+] as const)(
+  "a key that release 0.1.0 stored creates nothing for %s request",
+  async (_, other, ...told) => {
+    const request = newRequest("/admin/plans", {
+      by: "root",
+      body: (nth) => ({ name: `old-${nth}` }),
+    });
+    const hash = createHash("sha256").update(`${BASE_PATH}${request.path}\n`);
+    const digest = hash.update(JSON.stringify(request.body)).digest("hex");
+    const row = {
+      key: `${userOf("root").id}:${request.key}`,
+      digest,
+      createdAt: world.clock.now(),
+    };
+    for (const sealedResponse of [null, "sealed by 0.1.0"]) {
+      await world.database.db.delete(keyedRequests);
+      await world.database.db.insert(keyedRequests).values({ ...row, sealedResponse });
+      const { answer, rows } = await countingRows(() =>
+        create(world.api, { ...request, body: other ?? request.body }),
+      );
+      expect([answer.status, answer.body["code"], rows]).toEqual([...told, 0]);
+    }
+  },
+);
+
 type By = "root" | "owner";
 
 /** A request that a route answers 201. The number makes its names unique. */
@@ -154,114 +264,6 @@ beforeAll(async () => {
     (await api.call("POST", "/admin/services", { token: tokens.root, body: service })).body["id"],
   );
 });
-
-test("the list has every creating route", () => {
-  const creating = createApp(world.api.deps)
-    .routes.filter(
-      ({ method, hooks }) => method === "POST" && Object.hasOwn(hooks.response ?? {}, "201"),
-    )
-    .map(({ path }) => path.slice(BASE_PATH.length));
-  expect(creating.toSorted()).toEqual(Object.keys(CREATING).toSorted());
-});
-
-describe.each(Object.entries(CREATING))("POST %s", (route, one) => {
-  test("repeats its answer to the same authority only, and stores it sealed", async () => {
-    const request = newRequest(route, one);
-    const first = await create(world.api, request);
-    expect([first.status, first.text]).toEqual([201, first.text]);
-    const again = await countingRows(() => create(world.api, request));
-    expect([again.answer.status, again.rows]).toEqual([201, 0]);
-    expect(again.answer.body).toEqual(first.body);
-    const third = await callerOf(world, userOf(one.by), "third");
-    const other = await create(world.api, { ...request, token: third?.token ?? "" });
-    // Some routes refuse the other token before they look at the key.
-    if (other.status !== 403)
-      expect([other.status, Object.keys(other.body["errors"] ?? {})]).toEqual([
-        422,
-        ["Idempotency-Key"],
-      ]);
-    const [row] = await world.database.db.sql<{ sealed_response: string }[]>`
-      select sealed_response from keyed_requests where key like ${`%:${request.key}`}`;
-    for (const text of textsIn(first.body)) expect(row?.sealed_response).not.toContain(text);
-    await undo(one, first);
-  });
-
-  test("leaves the key free if its process or connection dies before the commit", async () => {
-    const request = newRequest(route, one);
-    const died = await countingRows(() => endedBeforeCommit(() => create(world.api, request)));
-    expect([died.answer.status, died.answer.body["code"], died.rows]).toEqual([
-      503,
-      "unavailable",
-      0,
-    ]);
-    expect(died.answer.headers.get("retry-after")).not.toBeNull();
-    const made = await create(world.api, request);
-    expect([made.status, made.text]).toEqual([201, made.text]);
-    await undo(one, made);
-  });
-});
-
-// Every route creates its record and stores the answer in one transaction.
-describe.each(Object.entries(CREATING).filter(([route]) => SAMPLES.includes(route)))(
-  "POST %s",
-  (route, one) => {
-    test("creates one record for two requests at the same time", async () => {
-      const alone = await countingRows(() => create(world.api, newRequest(route, one)));
-      await undo(one, alone.answer);
-      const request = newRequest(route, one);
-      const { answer: both, rows } = await countingRows(() =>
-        Promise.all([create(world.api, request), create(world.other, request)]),
-      );
-      expect(rows).toBe(alone.rows);
-      const [made] = both.filter(({ status }) => status === 201);
-      for (const { status, body } of both)
-        expect([status, body]).toBeOneOf([
-          [201, made?.body],
-          [409, expect.objectContaining({ code: "request_unfinished" })],
-        ]);
-      if (made !== undefined) await undo(one, made);
-    });
-
-    test("says that the outcome is unknown if the answer to its commit is lost, and a repeat has the answer", async () => {
-      const request = newRequest(route, one);
-      const lost = await countingRows(() => withLostCommits(() => create(behind, request)));
-      expect([lost.answer.status, lost.answer.body["code"]]).toEqual([503, "outcome_unknown"]);
-      expect(lost.answer.headers.get("retry-after")).toBeNull();
-      expect(lost.rows).toBeGreaterThan(0);
-      const repeated = await countingRows(() => create(behind, request));
-      expect([repeated.answer.status, repeated.rows]).toEqual([201, 0]);
-      await undo(one, repeated.answer);
-    });
-  },
-);
-
-test.each([
-  ["the same", undefined, 409, "request_unfinished"],
-  ["another", { name: "another" }, 422, "validation_failed"],
-] as const)(
-  "a key that release 0.1.0 stored creates nothing for %s request",
-  async (_, other, ...told) => {
-    const request = newRequest("/admin/plans", {
-      by: "root",
-      body: (nth) => ({ name: `old-${nth}` }),
-    });
-    const hash = createHash("sha256").update(`${BASE_PATH}${request.path}\n`);
-    const digest = hash.update(JSON.stringify(request.body)).digest("hex");
-    const row = {
-      key: `${userOf("root").id}:${request.key}`,
-      digest,
-      createdAt: world.clock.now(),
-    };
-    for (const sealedResponse of [null, "sealed by 0.1.0"]) {
-      await world.database.db.delete(keyedRequests);
-      await world.database.db.insert(keyedRequests).values({ ...row, sealedResponse });
-      const { answer, rows } = await countingRows(() =>
-        create(world.api, { ...request, body: other ?? request.body }),
-      );
-      expect([answer.status, answer.body["code"], rows]).toEqual([...told, 0]);
-    }
-  },
-);
 
 /** Deletes what an answer told of, where a second record would be refused. */
 async function undo(one: Creating, { body }: Answer): Promise<void> {

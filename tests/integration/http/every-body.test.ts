@@ -10,7 +10,7 @@ import { HOSTILE_EMAILS, HOSTILE_NAMES } from "../../support/hostile-texts.ts";
 import { challenged, withApp } from "../../support/factors.ts";
 import { addClient } from "../../support/oauth.ts";
 import { addSsoConnection, addUser } from "../../support/tenants.ts";
-import { startWebhooks, type Who } from "../../support/webhooks.ts";
+import { addService, startWebhooks, type Who } from "../../support/webhooks.ts";
 import { fixture } from "../../support/fixture.ts";
 
 /*
@@ -167,21 +167,10 @@ beforeAll(async () => {
   tokens.set("/login/second-factor", (await challenged(world.api, waiting)).token);
   tokens.set("/account/security", await world.api.login(accounts[0].owner.email));
   tokens.set("/reset-password", await world.api.login(world.tenants.partners[1].owner.email));
-  const service = await root("/admin/services", {
-    name: "S",
-    scopes: ["actions:write", "tokens:introspect"],
-  });
-  ids["/admin/services"] = String(service["id"]);
-  const issued = await root(`/admin/services/${String(service["id"])}/tokens`, {
-    name: "T",
-    expires_at: new Date(world.clock.now().getTime() + 86_400_000).toISOString(),
-  });
-  for (const path of ["/platform/actions", "/platform/introspect"])
-    tokens.set(path, String(issued["access_token"]));
+  const service = await addService(world, ["actions:write", "tokens:introspect"]);
+  ids["/admin/services"] = String(service.id);
+  for (const path of ["/platform/actions", "/platform/introspect"]) tokens.set(path, service.token);
 });
-
-const root = async (path: string, body: object) =>
-  (await world.api.call("POST", path, { token: world.tokens.root, body })).body;
 
 function whoAsks(path: string): Who {
   if (path.startsWith("/partner")) return "owner";

@@ -10,7 +10,7 @@ import { created, reviewIdOf, send } from "../../support/factory.ts";
 import { fixture } from "../../support/fixture.ts";
 import { proxyBefore } from "../../support/network/tcp-proxy.ts";
 import { addClient, credentialsOf, postForm, type TestClient } from "../../support/oauth.ts";
-import { startWebhooks } from "../../support/webhooks.ts";
+import { addService, startWebhooks } from "../../support/webhooks.ts";
 
 const world = fixture(startWebhooks);
 const proxy = fixture(() => proxyBefore(world.database.url));
@@ -29,17 +29,10 @@ let reviewId = 0;
 let service = "";
 let client: TestClient;
 beforeAll(async () => {
-  const { database, tokens, provider, siteId } = world;
+  const { database, provider, siteId } = world;
   await send(world.api, provider, { events: [created(siteId, "known")] });
   reviewId = await reviewIdOf(database.db, "known");
-  const admin = (path: string, body: object) =>
-    world.api.call("POST", `/admin/services${path}`, { token: tokens.root, body });
-  const made = await admin("", { name: "Service", scopes: ["actions:write"] });
-  const issued = await admin(`/${String(made.body["id"])}/tokens`, {
-    name: "Token",
-    expires_at: "2026-12-01T00:00:00Z",
-  });
-  service = String(issued.body["access_token"]);
+  service = (await addService(world)).token;
   client = await addClient(database.db, { firstParty: true });
   // The first use of the token is noted by a commit of its own.
   await take([actionOf("first", "note_added")]);

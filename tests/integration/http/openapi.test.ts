@@ -6,7 +6,6 @@ import { createConfig, lintFromString, type NormalizedProblem } from "@redocly/o
 import { Validator } from "@seriousme/openapi-schema-validator";
 import Ajv2020, { type ValidateFunction } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
-import * as fc from "fast-check";
 
 import { createApp } from "../../../src/app.ts";
 import eventExamples from "../../../src/docs/event-examples.json";
@@ -21,17 +20,6 @@ const world = fixture(startWebhooks);
 describe("the document", () => {
   test("stays below 400 kB", () => {
     expect(Buffer.byteLength(text)).toBeLessThanOrEqual(400_000);
-  });
-
-  test("keeps no component, except schemas, that is referenced only once", () => {
-    const counts = new Map<string, number>();
-    for (const [, ref = ""] of text.matchAll(/"\$ref":"([^"]+)"/g))
-      counts.set(ref, (counts.get(ref) ?? 0) + 1);
-    const { responses, parameters, requestBodies } = document.components;
-    const few = Object.entries({ responses, parameters, requestBodies }).flatMap(([kind, named]) =>
-      Object.keys(named).filter((name) => (counts.get(`#/components/${kind}/${name}`) ?? 0) < 2),
-    );
-    expect(few).toEqual([]);
   });
 
   test("is valid OpenAPI 3.1", async () => {
@@ -104,15 +92,6 @@ describe("the document", () => {
       .map(({ method, path }) => `${method} ${path.replaceAll(/:(\w+)/g, "{$1}")}`);
     const described = operations().map(({ method, path }) => `${method.toUpperCase()} ${path}`);
     expect(described.toSorted()).toEqual([...new Set(served)].toSorted());
-  });
-
-  test("describes paths that support their methods", async () => {
-    for (const { path, method } of ofApi()) {
-      const url = path.slice(BASE_PATH.length).replaceAll(/\{\w+\}/g, "x");
-      const { status, headers } = await world.api.call("OPTIONS", url);
-      expect([path, status]).toEqual([path, 405]);
-      expect(headers.get("allow")?.split(", ")).toContain(method.toUpperCase());
-    }
   });
 
   test("describes every field and parameter", () => {
@@ -266,188 +245,39 @@ function expectDocumented({ path, method, operation }: Listed, answer: Answer): 
   expectFit(schema, type === "application/json" ? answer.body : answer.text, label);
 }
 
-// ------------------------------------------------------------------------------------------------ driving the API
-
-/** Generates values for a schema: some that match, some that nearly match, and arbitrary ones. */
-function around(schema: Schema): fc.Arbitrary<unknown> {
-  return fc.oneof(
-    { weight: 4, arbitrary: fitting(schema) },
-    { weight: 1, arbitrary: fc.jsonValue({ maxDepth: 2 }) },
-    {
-      weight: 1,
-      arbitrary: fc.constantFrom<unknown>(
-        null,
-        "",
-        "\u0000",
-        "\ud800",
-        -1,
-        2 ** 53,
-        [],
-        {},
-        "💥",
-        "x".repeat(5_000),
-      ),
-    },
-  );
-}
-
-function fitting(schema: Schema): fc.Arbitrary<unknown> {
-  const [type, ...others] = [schema["type"] ?? []].flat();
-  if (others.length > 0) return fc.oneof(fitting({ ...schema, type }), fc.constant(null));
-  const members = (schema["anyOf"] ?? schema["oneOf"]) as Schema[] | undefined;
-  if (members !== undefined) return fc.oneof(...members.map(fitting));
-  if (typeof schema["$ref"] === "string") {
-    const name = schema["$ref"].split("/").at(-1) ?? "";
-    return fitting(document.components.schemas[name] ?? {});
-  }
-  if ("const" in schema) return fc.constant(schema["const"]);
-  if (Array.isArray(schema["enum"])) return fc.constantFrom<unknown>(...schema["enum"]);
-  switch (schema["type"]) {
-    case "object":
-      return objectOf(schema);
-    case "array":
-      return fc.array(around((schema["items"] ?? {}) as Schema), { maxLength: 4 });
-    case "integer":
-    case "number":
-      return fc.integer({
-        min: Number(schema["minimum"] ?? -5) - 1,
-        max: Math.min(Number(schema["maximum"] ?? 1_000) + 1, 2 ** 31 + 1),
-      });
-    case "boolean":
-      return fc.boolean();
-    case "null":
-      return fc.constant(null);
-    case "string":
-      return textOf(schema);
-    default:
-      return fc.jsonValue({ maxDepth: 1 });
-  }
-}
-
-function textOf(schema: Schema): fc.Arbitrary<string> {
-  if (schema["format"] === "date-time")
-    return fc.oneof(
-      fc.date({ noInvalidDate: true }).map((at) => at.toISOString()),
-      fc.constantFrom(
-        "0000-01-01T00:00:00Z",
-        "9999-12-31T23:59:59.999+00:00",
-        "2026-02-30T00:00:00Z",
-      ),
-    );
-  return fc.oneof(
-    fc.string({ maxLength: 120 }),
-    fc.string({ unit: "binary", maxLength: 20 }),
-    fc.constantFrom(
-      "http://127.0.0.1:3699/hook",
-      "https://10.0.0.1/",
-      "01JWNB9PR0ZV8X2D3F4G5H6J7K",
-    ),
-  );
-}
-
-function objectOf(schema: Schema): fc.Arbitrary<Record<string, unknown>> {
-  const properties = (schema["properties"] ?? {}) as Record<string, Schema>;
-  const required = (schema["required"] ?? []) as string[];
-  const members = Object.fromEntries(
-    Object.entries(properties).map(([name, one]) => [name, around(one)]),
-  );
-  return fc
-    .tuple(
-      fc.record(members, { requiredKeys: required }),
-      fc.oneof(
-        { weight: 9, arbitrary: fc.constant({}) },
-        { weight: 1, arbitrary: fc.constant({ surplus: 1 }) },
-      ),
-    )
-    .map(([value, surplus]) => ({ ...value, ...surplus }));
-}
-
-/** Generates a request to an operation, mostly with the owner's token, existing records and matching values. */
-function requestTo(listed: Listed, known: readonly string[]): fc.Arbitrary<() => Promise<Answer>> {
-  const { path, method, operation } = listed;
-  const parameters = (operation.parameters ?? []).map((one) => found("parameters", one));
-  const inPath = parameters.filter((one) => one.in === "path");
-  const inQuery = parameters.filter((one) => one.in === "query");
-  const schema = contentOf(operation)["application/json"]?.schema;
-  const ids = fc.oneof(
-    { weight: 3, arbitrary: fc.constantFrom(...known) },
-    { weight: 1, arbitrary: fc.string({ minLength: 1, maxLength: 30 }) },
-  );
-  return fc
-    .record({
-      ids: fc.array(ids, { minLength: inPath.length, maxLength: inPath.length }),
-      query: fc.record(Object.fromEntries(inQuery.map((one) => [one.name, around(one.schema)])), {
-        requiredKeys: [],
-      }),
-      body: schema === undefined ? fc.constant(undefined) : around(schema),
-      token: fc.oneof(
-        { weight: 6, arbitrary: fc.constantFrom(world.tokens.owner, world.tokens.account) },
-        {
-          weight: 1,
-          arbitrary: fc.constantFrom<string | undefined>(undefined, "x", world.tokens.root),
-        },
-      ),
-    })
-    .map(({ ids: values, query, body, token }) => () => {
-      let url = path.slice(BASE_PATH.length);
-      for (const value of values)
-        url = url.replace(/\{\w+\}/, encodeURIComponent(value.toWellFormed()));
-      const search = new URLSearchParams();
-      for (const [name, value] of Object.entries(query))
-        search.set(
-          name,
-          (typeof value === "string" ? value : JSON.stringify(value)).toWellFormed(),
-        );
-      return world.api.call(method.toUpperCase(), `${url}?${search.toString()}`, {
-        token,
-        ...(body !== undefined && { body: JSON.stringify(body) }),
-      });
-    });
-}
-
-/** Operations that would end tokens and passwords that the rest of the run needs. */
+/** Operations that end the token with which they are called. */
 const ENDS_TOKENS =
-  /logout|revoking|activate$|reset-password|sessions\/|api-token|personal-access-tokens\/|stream$/;
+  /logout|revoking|activate$|reset-password|(sessions|tokens)\/|api-token|deletion$|\}\/second-factors$/;
 
-describe("driven by its own document", () => {
-  test("the API never fails, and every response matches its schema", async () => {
-    const { id } = await world.subscribe();
-    const [eventId = ""] = await world.emit(1);
-    const [account] = world.tenants.partners[0].accounts;
-    const known = [id, eventId, "1", String(account.id), "google"];
-    for (const listed of ofApi().filter(({ path }) => !ENDS_TOKENS.test(path))) {
-      await fc.assert(
-        fc.asyncProperty(requestTo(listed, known), async (send) => {
-          expectDocumented(listed, await send());
-        }),
-        { seed: 20_260_601, numRuns: 6, endOnFailure: true },
-      );
-    }
-  });
-
-  test("the responses of operations that end tokens match their schemas too", async () => {
-    for (const listed of ofApi().filter(
-      ({ path }) => ENDS_TOKENS.test(path) && !path.endsWith("stream"),
-    )) {
-      for (const token of [undefined, "nonsense"]) {
-        const url = listed.path.slice(BASE_PATH.length).replaceAll(/\{\w+\}/g, "x");
-        expectDocumented(
-          listed,
-          await world.api.call(listed.method.toUpperCase(), url, {
-            token,
-            body: listed.operation.requestBody && {},
-          }),
-        );
-      }
-      const token = await world.api.login(world.tenants.partners[1].owner.email);
-      const url = listed.path.slice(BASE_PATH.length).replaceAll(/\{\w+\}/g, "x");
-      const body = listed.operation.requestBody && { nonsense: true };
-      expectDocumented(
-        listed,
-        await world.api.call(listed.method.toUpperCase(), url, { token, body }),
-      );
-    }
-  });
+test("every operation answers strangers and each kind of user as the document says", async () => {
+  const { id } = await world.subscribe();
+  const [eventId = ""] = await world.emit(1);
+  const known: Readonly<Record<string, string>> = { "{eventId}": eventId, "{provider}": "google" };
+  const idIn = (path: string) => (path.includes("/webhooks/{id}") ? id : "1");
+  const all = ofApi().filter(({ path }) => !path.endsWith("stream"));
+  const [reads, others] = [true, false].map((isRead) =>
+    all.filter(({ method }) => (method === "get") === isRead),
+  );
+  const { owner, account, root } = world.tokens;
+  // Reads come first, because others delete what they read.
+  for (const listed of [...(reads ?? []), ...(others ?? [])]) {
+    const { path, method, operation } = listed;
+    const users = ENDS_TOKENS.test(path)
+      ? [await world.api.login(world.tenants.partners[1].owner.email)]
+      : [owner, account, root];
+    const filled = path.replaceAll(/\{\w+\}/g, (name) => known[name] ?? idIn(path));
+    const bodies = operation.requestBody === undefined ? [undefined] : ["{", {}];
+    for (const url of new Set([filled, path.replaceAll(/\{\w+\}/g, "x")]))
+      for (const token of [undefined, "nonsense", ...users])
+        for (const body of bodies)
+          expectDocumented(
+            listed,
+            await world.api.call(method.toUpperCase(), url.slice(BASE_PATH.length), {
+              token,
+              body,
+            }),
+          );
+  }
 });
 
 test("a locked sign-in has the field errors that its description names", async () => {
@@ -705,10 +535,6 @@ function operations(): Listed[] {
   return Object.entries(document.paths).flatMap(([path, item]) =>
     Object.entries(item).map(([method, operation]) => ({ path, method, operation })),
   );
-}
-
-function contentOf({ requestBody }: Operation): Content {
-  return requestBody === undefined ? {} : found("requestBodies", requestBody).content;
 }
 
 const securityOf = ({ security = document.security }: Operation) => security;

@@ -11,96 +11,37 @@ import { settle, startWebhooks } from "../../support/webhooks.ts";
 
 const world = fixture(startWebhooks);
 
-const KIB = 1024;
-const PAGE = 4_096 * KIB;
-/** The largest text of an action (contract 9.7). */
-const LARGEST = 256 * KIB;
-/** A row that alone is larger than a page. */
-const OVER_PAGE = 5_120 * KIB;
-const ROWS = 40;
-/** The rows before the one with which a page has 4 MiB, if each has slightly more than 256 KiB. */
-const FIT = 16;
+describe("a list", () => {
+  describe.each(LARGE)("%s", (list, token) => {
+    const pages = (query: string) =>
+      everyPage<Row>(world.api, `${pathOf(list)}?${query}`, world.tokens[token]);
 
-/** Lists with large rows: the tests write their texts. */
-const LARGE: readonly [list: string, token: "owner" | "account" | "root"][] = [
-  ["/account/reviews", "account"],
-  ["/partner/reviews", "owner"],
-  ["/partner/review-history", "owner"],
-  ["/partner/webhooks/{id}/deliveries", "owner"],
-  ["/admin/partners/{id}/webhooks/{subscriptionId}/deliveries", "root"],
-];
+    test("ends a page of large rows early, and the cursor goes on without loss or repetition", async () => {
+      await fill(LARGEST);
+      const found = await pages("limit=100");
+      expect(found.map((page) => page.length)).toEqual([FIT, FIT, ROWS - 2 * FIT]);
+      for (const page of found) expect(JSON.stringify(page).length).toBeLessThan(1.5 * PAGE);
+      const ids = found.flat().map(({ id }) => id);
+      expect(new Set(ids).size).toBe(ROWS);
+      expect((await pages("limit=3")).flat().map(({ id }) => id)).toEqual(ids);
+    });
 
-/**
- * All other lists, with the most KiB of a page of 100 rows as the limits of their fields allow it, or the reason why it has
- * more.
- */
-const OTHERS: Readonly<Record<string, number | string>> = {
-  "/account/personal-access-tokens": 300,
-  "/account/review-sites": 200,
-  "/account/sessions": 150,
-  "/account/team-sessions": 200,
-  "/account/team-tokens": 300,
-  "/account/users": 700,
-  "/admin/accounts": "the names of all stores, which operators write",
-  "/admin/audit-log": 1_024,
-  "/admin/backlogs": 300,
-  "/admin/erasures": 100,
-  "/admin/inbox": "ends early as well (tests/integration/services/inbox.test.ts)",
-  "/admin/partners": 500,
-  "/admin/partners/{id}/webhooks": 700,
-  "/admin/partners/{id}/webhooks/{subscriptionId}/messages": 1_024,
-  "/admin/plans": 700,
-  "/admin/providers": 200,
-  "/admin/services": "1,000 ids of partners in each row: 1,200 KiB, which operators write",
-  "/admin/services/{id}/tokens": 100,
-  "/admin/sso-connections": "100 domains in each row: 7,000 KiB, which operators write",
-  "/admin/store-review-sites": 300,
-  "/admin/stores": 300,
-  "/admin/users": 1_024,
-  "/admin/users/{id}/identities": 400,
-  "/partner/accounts": "the names of all stores, which operators write",
-  "/partner/audit-log": 1_024,
-  "/partner/oauth-clients":
-    "20 addresses of 2 KiB in each row: 4,200 KiB, the size at which a page ends",
-  "/partner/sessions": 200,
-  "/partner/stores": 300,
-  "/partner/tokens": 300,
-  "/partner/users": 1_024,
-  "/partner/users/{id}/identities": 400,
-  "/partner/webhooks": 700,
-  "/partner/webhooks/{id}/messages": 1_024,
-  "/sso/clients": "as /partner/oauth-clients",
-};
+    test("ends a page at its limit if the rows of the limit fit", async () => {
+      await fill(LARGEST);
+      expect((await pages(`limit=${FIT}`)).map((page) => page.length)).toEqual([16, 16, 8]);
+      expect((await pages(`limit=${FIT - 1}`)).map((page) => page.length)).toEqual([15, 15, 10]);
+      await fill(1);
+      expect((await pages("limit=100")).map((page) => page.length)).toEqual([ROWS]);
+      expect((await pages(`limit=${ROWS}`)).map((page) => page.length)).toEqual([ROWS]);
+    });
 
-describe.each(LARGE)("%s", (list, token) => {
-  const pages = (query: string) =>
-    everyPage<Row>(world.api, `${pathOf(list)}?${query}`, world.tokens[token]);
-
-  test("ends a page of large rows early, and the cursor goes on without loss or repetition", async () => {
-    await fill(LARGEST);
-    const found = await pages("limit=100");
-    expect(found.map((page) => page.length)).toEqual([FIT, FIT, ROWS - 2 * FIT]);
-    for (const page of found) expect(JSON.stringify(page).length).toBeLessThan(1.5 * PAGE);
-    const ids = found.flat().map(({ id }) => id);
-    expect(new Set(ids).size).toBe(ROWS);
-    expect((await pages("limit=3")).flat().map(({ id }) => id)).toEqual(ids);
-  });
-
-  test("ends a page at its limit if the rows of the limit fit", async () => {
-    await fill(LARGEST);
-    expect((await pages(`limit=${FIT}`)).map((page) => page.length)).toEqual([16, 16, 8]);
-    expect((await pages(`limit=${FIT - 1}`)).map((page) => page.length)).toEqual([15, 15, 10]);
-    await fill(1);
-    expect((await pages("limit=100")).map((page) => page.length)).toEqual([ROWS]);
-    expect((await pages(`limit=${ROWS}`)).map((page) => page.length)).toEqual([ROWS]);
-  });
-
-  test("has one row of more than a page in each page", async () => {
-    await fill(OVER_PAGE, 3);
-    const found = await pages("limit=100");
-    expect(found.flat()).toHaveLength(ROWS);
-    expect(found.filter((page) => JSON.stringify(page).length > PAGE)).toHaveLength(3);
-    for (const page of found) expect(JSON.stringify(page).length).toBeLessThan(1.5 * OVER_PAGE);
+    test("has one row of more than a page in each page", async () => {
+      await fill(OVER_PAGE, 3);
+      const found = await pages("limit=100");
+      expect(found.flat()).toHaveLength(ROWS);
+      expect(found.filter((page) => JSON.stringify(page).length > PAGE)).toHaveLength(3);
+      for (const page of found) expect(JSON.stringify(page).length).toBeLessThan(1.5 * OVER_PAGE);
+    });
   });
 });
 
@@ -195,6 +136,67 @@ test("every list is one of those that end early, or has small rows", async () =>
   const named = [...LARGE.map(([list]) => list), ...Object.keys(OTHERS)];
   expect(lists.toSorted()).toEqual(named.toSorted());
 });
+
+const KIB = 1024;
+const PAGE = 4_096 * KIB;
+/** The largest text of an action (contract 9.7). */
+const LARGEST = 256 * KIB;
+/** A row that alone is larger than a page. */
+const OVER_PAGE = 5_120 * KIB;
+const ROWS = 40;
+/** The rows before the one with which a page has 4 MiB, if each has slightly more than 256 KiB. */
+const FIT = 16;
+
+/** Lists with large rows: the tests write their texts. */
+const LARGE: readonly [list: string, token: "owner" | "account" | "root"][] = [
+  ["/account/reviews", "account"],
+  ["/partner/reviews", "owner"],
+  ["/partner/review-history", "owner"],
+  ["/partner/webhooks/{id}/deliveries", "owner"],
+  ["/admin/partners/{id}/webhooks/{subscriptionId}/deliveries", "root"],
+];
+
+/**
+ * All other lists, with the most KiB of a page of 100 rows as the limits of their fields allow it, or the reason why it has
+ * more.
+ */
+const OTHERS: Readonly<Record<string, number | string>> = {
+  "/account/personal-access-tokens": 300,
+  "/account/review-sites": 200,
+  "/account/sessions": 150,
+  "/account/team-sessions": 200,
+  "/account/team-tokens": 300,
+  "/account/users": 700,
+  "/admin/accounts": "the names of all stores, which operators write",
+  "/admin/audit-log": 1_024,
+  "/admin/backlogs": 300,
+  "/admin/erasures": 100,
+  "/admin/inbox": "ends early as well (tests/integration/services/inbox.test.ts)",
+  "/admin/partners": 500,
+  "/admin/partners/{id}/webhooks": 700,
+  "/admin/partners/{id}/webhooks/{subscriptionId}/messages": 1_024,
+  "/admin/plans": 700,
+  "/admin/providers": 200,
+  "/admin/services": "1,000 ids of partners in each row: 1,200 KiB, which operators write",
+  "/admin/services/{id}/tokens": 100,
+  "/admin/sso-connections": "100 domains in each row: 7,000 KiB, which operators write",
+  "/admin/store-review-sites": 300,
+  "/admin/stores": 300,
+  "/admin/users": 1_024,
+  "/admin/users/{id}/identities": 400,
+  "/partner/accounts": "the names of all stores, which operators write",
+  "/partner/audit-log": 1_024,
+  "/partner/oauth-clients":
+    "20 addresses of 2 KiB in each row: 4,200 KiB, the size at which a page ends",
+  "/partner/sessions": 200,
+  "/partner/stores": 300,
+  "/partner/tokens": 300,
+  "/partner/users": 1_024,
+  "/partner/users/{id}/identities": 400,
+  "/partner/webhooks": 700,
+  "/partner/webhooks/{id}/messages": 1_024,
+  "/sso/clients": "as /partner/oauth-clients",
+};
 
 interface Row {
   readonly id: number | string;

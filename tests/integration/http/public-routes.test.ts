@@ -4,9 +4,8 @@ import { join } from "node:path";
 
 import { createApp } from "../../../src/app.ts";
 import { BASE_PATH } from "../../../src/http/access.ts";
-import { addMs } from "../../../src/lib/clock.ts";
 import { fixture } from "../../support/fixture.ts";
-import { startWebhooks } from "../../support/webhooks.ts";
+import { addService, startWebhooks } from "../../support/webhooks.ts";
 
 const world = fixture(startWebhooks);
 
@@ -69,12 +68,6 @@ test("every route refuses the callers outside its group with 403, before it look
 /** Signs in a user of each role, and makes a token of a service. */
 async function tokensByCaller() {
   const { api, tenants, tokens } = world;
-  const body = { name: "Service", scopes: ["actions:write", "tokens:introspect"] };
-  const service = await api.call("POST", "/admin/services", { token: tokens.root, body });
-  const made = await api.call("POST", `/admin/services/${String(service.body["id"])}/tokens`, {
-    token: tokens.root,
-    body: { name: "One", expires_at: addMs(world.clock.now(), 86_400_000).toISOString() },
-  });
   return {
     super_admin: tokens.root,
     partner_owner: tokens.owner,
@@ -82,7 +75,7 @@ async function tokensByCaller() {
     account_owner: tokens.account,
     account_user: await api.login(tenants.partners[0].accounts[0].user.email),
     location_user: tokens.location,
-    service: String(made.body["access_token"]),
+    service: (await addService(world, ["actions:write", "tokens:introspect"])).token,
   };
 }
 

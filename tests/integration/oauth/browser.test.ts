@@ -12,15 +12,13 @@ import { createDatabase } from "../../support/postgres.ts";
 import { addTenants, addUser } from "../../support/tenants.ts";
 import { browserFixture } from "../../support/dashboard/browser.ts";
 
-// Tests the authorize page in Chromium. With SCREENSHOTS=<folder> it stores pictures there.
+// Tests the authorize page in Chromium.
 
 describe.skipIf(lacks("chromium"))("in a browser", () => {
   test("a user signs in and consents, and the client gets tokens", async () => {
     const { page, client, pkce } = await visit();
-    await picture(page, "sign-in");
     await signIn(page, (await freshUser()).email);
     expect(await textOf(page, "h1")).toBe("Allow Dashboards by Acme to act for you?");
-    await picture(page, "consent");
     await press(page, "allow");
     expect(page.url()).toStartWith(`${callback}?code=`);
     const { status } = await postForm(api, "/oauth/token", {
@@ -42,7 +40,6 @@ describe.skipIf(lacks("chromium"))("in a browser", () => {
     await page.keyboard.press("Tab");
     await page.locator("#password:focus").waitFor();
     await page.keyboard.type(PASSWORD);
-    await picture(page, "focus");
     await page.keyboard.press("Enter");
     await page.getByRole("button", { name: "Allow" }).waitFor();
     await page.keyboard.press("Tab");
@@ -73,10 +70,8 @@ describe.skipIf(lacks("chromium"))("in a browser", () => {
       const { page } = await visit({ scheme, width: 320 });
       const wide = () => page.evaluate<number>("document.documentElement.scrollWidth");
       expect(await wide()).toBeLessThanOrEqual(320);
-      await picture(page, `phone-${scheme}`);
       await signIn(page, (await freshUser()).email);
       expect(await wide()).toBeLessThanOrEqual(320);
-      await picture(page, `phone-consent-${scheme}`);
     },
   );
 
@@ -85,7 +80,6 @@ describe.skipIf(lacks("chromium"))("in a browser", () => {
     await page.goto(url.replace(encodeURIComponent(callback), "https%3A%2F%2Fevil.example"));
     expect(page.url()).toStartWith(root);
     expect(await textOf(page, "h1")).toBe("The sign-in failed");
-    await picture(page, "failure");
     await page.goto(`http://127.0.0.1:${app.port}/frame?${url}`);
     const frame = page.frames()[1];
     expect(await frame?.locator("form").count()).toBe(0);
@@ -186,8 +180,3 @@ async function press(page: Page, action: string): Promise<void> {
 }
 
 const textOf = (page: Page, selector: string) => page.locator(selector).innerText();
-
-async function picture(page: Page, name: string): Promise<void> {
-  const folder = process.env["SCREENSHOTS"];
-  if (folder !== undefined) await page.screenshot({ path: `${folder}/${name}.png` });
-}

@@ -395,12 +395,6 @@ describe("behind a password reset", () => {
     expect([late.status, late.body["error"]]).toEqual([400, "invalid_grant"]);
     expect(await tokensOf(user.id)).toEqual([]);
   });
-
-  test("a login issues its token", async () => {
-    const user = await freshUser();
-    const late = await behindReset(database.db, user.id, () => other.login(user.email));
-    expect(await statusOf(late)).toBe(200);
-  });
 });
 
 describe("refreshes that race with", () => {

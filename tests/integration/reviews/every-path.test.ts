@@ -26,7 +26,169 @@ import {
   type TestProvider,
 } from "../../support/factory.ts";
 import { fixture, lazy } from "../../support/fixture.ts";
-import { startWebhooks } from "../../support/webhooks.ts";
+import { addService, startWebhooks } from "../../support/webhooks.ts";
+
+describe("the table has", () => {
+  test("every event", () => {
+    expect(Object.keys(CASES).toSorted()).toEqual([...SUBSCRIBABLE_EVENTS].toSorted());
+  });
+
+  test("every file that records events", () => {
+    expect(sourcesWith(/\brecordActions\(tx/)).toEqual(Object.keys(PATHS));
+  });
+
+  test("every file that writes reviews or connections; the last two write no state of these events", () => {
+    const written =
+      /(update|insert)\((reviews|storeReviewSites)\)|(update|into) (reviews|store_review_sites)\b/;
+    expect(sourcesWith(written)).toEqual([
+      "src/intake/queries/new-reviews.ts",
+      "src/intake/queries/write.ts",
+      "src/tenants/queries/erase.ts",
+      "src/tenants/queries/stores.ts",
+    ]);
+  });
+
+  test("every route of an account on a review", () => {
+    const base = `${BASE_PATH}/account/reviews/:id/`;
+    const routes = createApp(world.api.deps).routes.flatMap(({ method, path }) =>
+      !["GET", "ALL"].includes(method) && path.startsWith(base)
+        ? [`${method} ${path.slice(base.length)}`]
+        : [],
+    );
+    const used = Object.values(ROUTES).flatMap((one) => (one === null ? [] : [one[0]]));
+    expect([...new Set(used)].toSorted()).toEqual(routes.toSorted());
+  });
+
+  test("every type that providers report", () => {
+    const subject = { provider: world.provider, siteId: 1, externalId: "x", reviewId: 1 };
+    const types = SUBSCRIBABLE_EVENTS.flatMap((event) => {
+      const one = REPORTS[event]?.(subject, { event });
+      return one === undefined ? [] : [String(Reflect.get(one, "type"))];
+    });
+    expect([...new Set(types)].toSorted()).toEqual(Object.keys(EVENT_SCHEMAS).toSorted());
+  });
+});
+
+describe.each(SUBSCRIBABLE_EVENTS)("%s", (event) => {
+  test("is recorded by every path and again by every path, or by none", async () => {
+    for (const { before = {}, first, second = first, result, imported } of CASES[event]) {
+      const states: object[] = [];
+      const makers: [string, () => Promise<Subject | undefined>][] = ALL.map(([name, path]) => [
+        name,
+        async () => {
+          const subject = await makeSubject(before);
+          const from = await factsOf(subject);
+          if (!(await path(subject, { event, ...first }))) return undefined;
+          const to = await factsOf(subject);
+          expect([name, to.events[from.events.length]]).toEqual([name, event]);
+          return subject;
+        },
+      ]);
+      if (imported !== undefined) makers.push(["import", () => importSubject(imported())]);
+      for (const [maker, make] of makers)
+        for (const [name, path] of ALL) {
+          const subject = await make();
+          if (subject === undefined) continue;
+          const from = await factsOf(subject);
+          if (!(await path(subject, { event, ...second }))) continue;
+          const to = await factsOf(subject);
+          const more = to.events.slice(from.events.length);
+          const label = `${maker}, then ${name}`;
+          states.push({ label, ...to.state });
+          expect([label, more.length > 0]).toEqual([label, result === "recorded"]);
+          expect([label, to.queued - from.queued]).toEqual([label, more.length]);
+          if (result === "unchanged") expect([label, to.mails]).toEqual([label, from.mails]);
+        }
+      expect(new Set(states.map((one) => JSON.stringify({ ...one, label: "" }))).size).toBe(1);
+    }
+  });
+});
+
+describe("a repeated change", () => {
+  describe.each(SUBSCRIBABLE_EVENTS.filter((event) => CASES[event].some(isRace)))("%s", (event) => {
+    test("is recorded once if it changes something and several say it at the same time", async () => {
+      for (const { before = {}, first } of CASES[event].filter(isRace)) {
+        const [subject, beside] = [await makeSubject(before), await makeSubject({})];
+        const from = await factsOf(subject);
+        const said = { event, ...first };
+        const note = { event: "note_added", ...BODY } as const;
+        // A request of this size is not taken together with others.
+        const large = [
+          actionOf(subject, said),
+          ...Array.from({ length: 40 }, () => actionOf(beside, note)),
+        ];
+        await insert(actionOf(subject, said));
+        const answers = await Promise.all([
+          send([actionOf(subject, said), actionOf(subject, said)]),
+          send(large),
+          send(large.map((one) => ({ ...one, id: `again-${one.id}` }))),
+          send([actionOf(subject, said)]),
+          takeOver(),
+          provider(subject, said),
+          accounts(subject, said),
+        ]);
+        const { events, queued } = await factsOf(subject);
+        expect(events.slice(from.events.length)).toEqual([event]);
+        expect(queued - from.queued).toBe(1 + 80);
+        const counts = answers.flatMap((one) => (typeof one === "object" ? [one.body] : []));
+        expect(counts.map((one) => one["accepted"])).toEqual([2, 41, 41, 1]);
+      }
+    });
+  });
+});
+
+test("actions of one request are decided in their order, each after the one before", async () => {
+  const subject = await makeSubject({});
+  const said: Said[] = [
+    { event: "review_pull_disconnected", ...E_1 },
+    { event: "review_pull_disconnected", ...E_2 },
+    { event: "review_pull_connected" },
+    { event: "review_pull_connected" },
+    { event: "review_pull_disconnected", ...E_1 },
+    { event: "response_deleted" },
+    { event: "response_submitted", ...BODY },
+    { event: "response_updated", ...BODY },
+    { event: "response_deleted" },
+    { event: "review_removed" },
+    { event: "review_removed" },
+    { event: "review_updated", metadata: { ...TEXT, changed: [], restored: true } },
+    { event: "review_removed" },
+  ];
+  const some = said.map((one) => actionOf(subject, one));
+  const from = await factsOf(subject);
+  expect((await send(some)).body).toEqual({ accepted: 13, unchanged: 4, duplicates: 0 });
+  const { events, state } = await factsOf(subject);
+  expect(events.slice(from.events.length)).toEqual([
+    "review_pull_disconnected",
+    "review_pull_connected",
+    "review_pull_disconnected",
+    "response_submitted",
+    "response_updated",
+    "response_deleted",
+    "review_removed",
+    "review_updated",
+    "review_removed",
+  ]);
+  expect(state).toMatchObject({ removed: true, pull_connected: false, pull_error_code: "E-001" });
+  // The ids of the unchanged ones are claimed as well.
+  expect((await send(some)).body).toEqual({ accepted: 0, unchanged: 0, duplicates: 13 });
+});
+
+test("an action that changes nothing leaves the inbox, its id is claimed, and it is counted", async () => {
+  const subject = await makeSubject({});
+  const one = actionOf(subject, { event: "response_deleted" });
+  const before = { ...counted };
+  await insert(one);
+  await insert(one);
+  await insert(actionOf(subject, { event: "note_added", ...BODY }));
+  await takeOver();
+  for (const result of ["recorded", "unchanged", "duplicate"])
+    expect([result, (counted[result] ?? 0) - (before[result] ?? 0)]).toEqual([result, 1]);
+  expect(await world.database.db.sql`select from inbox`).toHaveLength(0);
+  expect((await send([one])).body).toEqual({ accepted: 0, unchanged: 0, duplicates: 1 });
+});
+
+// ------------------------------------------------------------------------------------------------ the cases
 
 type Event = RecordedAction["event"];
 
@@ -301,164 +463,6 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Path>>>> = {
 };
 const ALL = Object.values(PATHS).flatMap((paths) => Object.entries(paths));
 
-describe("the table has", () => {
-  test("every event", () => {
-    expect(Object.keys(CASES).toSorted()).toEqual([...SUBSCRIBABLE_EVENTS].toSorted());
-  });
-
-  test("every file that records events", () => {
-    expect(sourcesWith(/\brecordActions\(tx/)).toEqual(Object.keys(PATHS));
-  });
-
-  test("every file that writes reviews or connections; the last two write no state of these events", () => {
-    const written =
-      /(update|insert)\((reviews|storeReviewSites)\)|(update|into) (reviews|store_review_sites)\b/;
-    expect(sourcesWith(written)).toEqual([
-      "src/intake/queries/new-reviews.ts",
-      "src/intake/queries/write.ts",
-      "src/tenants/queries/erase.ts",
-      "src/tenants/queries/stores.ts",
-    ]);
-  });
-
-  test("every route of an account on a review", () => {
-    const base = `${BASE_PATH}/account/reviews/:id/`;
-    const routes = createApp(world.api.deps).routes.flatMap(({ method, path }) =>
-      !["GET", "ALL"].includes(method) && path.startsWith(base)
-        ? [`${method} ${path.slice(base.length)}`]
-        : [],
-    );
-    const used = Object.values(ROUTES).flatMap((one) => (one === null ? [] : [one[0]]));
-    expect([...new Set(used)].toSorted()).toEqual(routes.toSorted());
-  });
-
-  test("every type that providers report", () => {
-    const subject = { provider: world.provider, siteId: 1, externalId: "x", reviewId: 1 };
-    const types = SUBSCRIBABLE_EVENTS.flatMap((event) => {
-      const one = REPORTS[event]?.(subject, { event });
-      return one === undefined ? [] : [String(Reflect.get(one, "type"))];
-    });
-    expect([...new Set(types)].toSorted()).toEqual(Object.keys(EVENT_SCHEMAS).toSorted());
-  });
-});
-
-describe.each(SUBSCRIBABLE_EVENTS)("%s", (event) => {
-  test("is recorded by every path and again by every path, or by none", async () => {
-    for (const { before = {}, first, second = first, result, imported } of CASES[event]) {
-      const states: object[] = [];
-      const makers: [string, () => Promise<Subject | undefined>][] = ALL.map(([name, path]) => [
-        name,
-        async () => {
-          const subject = await makeSubject(before);
-          const from = await factsOf(subject);
-          if (!(await path(subject, { event, ...first }))) return undefined;
-          const to = await factsOf(subject);
-          expect([name, to.events[from.events.length]]).toEqual([name, event]);
-          return subject;
-        },
-      ]);
-      if (imported !== undefined) makers.push(["import", () => importSubject(imported())]);
-      for (const [maker, make] of makers)
-        for (const [name, path] of ALL) {
-          const subject = await make();
-          if (subject === undefined) continue;
-          const from = await factsOf(subject);
-          if (!(await path(subject, { event, ...second }))) continue;
-          const to = await factsOf(subject);
-          const more = to.events.slice(from.events.length);
-          const label = `${maker}, then ${name}`;
-          states.push({ label, ...to.state });
-          expect([label, more.length > 0]).toEqual([label, result === "recorded"]);
-          expect([label, to.queued - from.queued]).toEqual([label, more.length]);
-          if (result === "unchanged") expect([label, to.mails]).toEqual([label, from.mails]);
-        }
-      expect(new Set(states.map((one) => JSON.stringify({ ...one, label: "" }))).size).toBe(1);
-    }
-  });
-});
-
-describe.each(SUBSCRIBABLE_EVENTS.filter((event) => CASES[event].some(isRace)))("%s", (event) => {
-  test("is recorded once if it changes something and several say it at the same time", async () => {
-    for (const { before = {}, first } of CASES[event].filter(isRace)) {
-      const [subject, beside] = [await makeSubject(before), await makeSubject({})];
-      const from = await factsOf(subject);
-      const said = { event, ...first };
-      const note = { event: "note_added", ...BODY } as const;
-      // A request of this size is not taken together with others.
-      const large = [
-        actionOf(subject, said),
-        ...Array.from({ length: 40 }, () => actionOf(beside, note)),
-      ];
-      await insert(actionOf(subject, said));
-      const answers = await Promise.all([
-        send([actionOf(subject, said), actionOf(subject, said)]),
-        send(large),
-        send(large.map((one) => ({ ...one, id: `again-${one.id}` }))),
-        send([actionOf(subject, said)]),
-        takeOver(),
-        provider(subject, said),
-        accounts(subject, said),
-      ]);
-      const { events, queued } = await factsOf(subject);
-      expect(events.slice(from.events.length)).toEqual([event]);
-      expect(queued - from.queued).toBe(1 + 80);
-      const counts = answers.flatMap((one) => (typeof one === "object" ? [one.body] : []));
-      expect(counts.map((one) => one["accepted"])).toEqual([2, 41, 41, 1]);
-    }
-  });
-});
-
-test("actions of one request are decided in their order, each after the one before", async () => {
-  const subject = await makeSubject({});
-  const said: Said[] = [
-    { event: "review_pull_disconnected", ...E_1 },
-    { event: "review_pull_disconnected", ...E_2 },
-    { event: "review_pull_connected" },
-    { event: "review_pull_connected" },
-    { event: "review_pull_disconnected", ...E_1 },
-    { event: "response_deleted" },
-    { event: "response_submitted", ...BODY },
-    { event: "response_updated", ...BODY },
-    { event: "response_deleted" },
-    { event: "review_removed" },
-    { event: "review_removed" },
-    { event: "review_updated", metadata: { ...TEXT, changed: [], restored: true } },
-    { event: "review_removed" },
-  ];
-  const some = said.map((one) => actionOf(subject, one));
-  const from = await factsOf(subject);
-  expect((await send(some)).body).toEqual({ accepted: 13, unchanged: 4, duplicates: 0 });
-  const { events, state } = await factsOf(subject);
-  expect(events.slice(from.events.length)).toEqual([
-    "review_pull_disconnected",
-    "review_pull_connected",
-    "review_pull_disconnected",
-    "response_submitted",
-    "response_updated",
-    "response_deleted",
-    "review_removed",
-    "review_updated",
-    "review_removed",
-  ]);
-  expect(state).toMatchObject({ removed: true, pull_connected: false, pull_error_code: "E-001" });
-  // The ids of the unchanged ones are claimed as well.
-  expect((await send(some)).body).toEqual({ accepted: 0, unchanged: 0, duplicates: 13 });
-});
-
-test("an action that changes nothing leaves the inbox, its id is claimed, and it is counted", async () => {
-  const subject = await makeSubject({});
-  const one = actionOf(subject, { event: "response_deleted" });
-  const before = { ...counted };
-  await insert(one);
-  await insert(one);
-  await insert(actionOf(subject, { event: "note_added", ...BODY }));
-  await takeOver();
-  for (const result of ["recorded", "unchanged", "duplicate"])
-    expect([result, (counted[result] ?? 0) - (before[result] ?? 0)]).toEqual([result, 1]);
-  expect(await world.database.db.sql`select from inbox`).toHaveLength(0);
-  expect((await send([one])).body).toEqual({ accepted: 0, unchanged: 0, duplicates: 1 });
-});
-
 // ------------------------------------------------------------------------------------------------ the subjects
 
 const world = fixture(startWebhooks);
@@ -468,16 +472,7 @@ let count = 0;
 let folder = "";
 
 beforeAll(async () => {
-  const as = { token: world.tokens.root };
-  const body = { name: "Every path", scopes: ["actions:write"] };
-  const made = await world.api.call("POST", "/admin/services", { ...as, body });
-  const id = Number(made.body["id"]);
-  const expires_at = new Date(world.clock.now().getTime() + 86_400_000).toISOString();
-  const issued = await world.api.call("POST", `/admin/services/${id}/tokens`, {
-    ...as,
-    body: { name: "one", expires_at },
-  });
-  service = { id, token: String(issued.body["access_token"]) };
+  service = await addService(world);
   subscription = (await world.subscribe()).id;
   folder = mkdtempSync(join(tmpdir(), "every-path-"));
   return () => rmSync(folder, { recursive: true });

@@ -41,23 +41,6 @@ test("one partner's locked sequence is 503 for that partner only, and nothing of
   expect(await queued(0)).toEqual(Array.from({ length: AT_ONCE }, (_, i) => i + 1));
 });
 
-test("a request for several partners does not block the others while one of them is locked", async () => {
-  const before = await queued(1);
-  await whileLocked(async () => {
-    expectUnavailable(await api.report(provider, event(0)));
-    // The sequence is known to be blocked now, so requests for both partners are rejected before they take any lock.
-    const mixed = Promise.all(
-      Array.from({ length: AT_ONCE }, () => api.report(provider, event(1, 0))),
-    );
-    for (let i = 0; i < 5; i++) expect((await api.report(provider, event(1))).status).toBe(200);
-    for (const answer of await mixed) expectUnavailable(answer);
-  });
-  expect(await queued(1)).toHaveLength(before.length + 5);
-  // A successful request shows that the sequence is free again.
-  expect((await api.report(provider, event(0))).status).toBe(200);
-  expect((await api.report(provider, event(1, 0))).status).toBe(200);
-});
-
 test("a locked review or connection is 503 only for requests about it", async () => {
   const { sql } = database.db;
   const [known] = event(0);
@@ -82,20 +65,6 @@ test("a locked review or connection is 503 only for requests about it", async ()
   expect(await queued(0)).toHaveLength(before + 5);
   for (const events of about)
     expect((await api.report(provider, events)).body).toEqual({ accepted: 1, duplicates: 0 });
-});
-
-test("an event id that another transaction claims for long is 503 only for its request", async () => {
-  const [claimed] = event(0);
-  await database.db.transaction(async (tx) => {
-    await tx.sql`
-      insert into provider_events (review_site_id, id, received_at)
-      values (${provider.id}, ${String(claimed?.["id"])}, now())`;
-    const stuck = api.report(provider, [claimed]);
-    await until("it waits", async () => (await waiters()) > 0);
-    for (let i = 0; i < 5; i++) expect((await api.report(provider, event(0))).status).toBe(200);
-    expectUnavailable(await stuck);
-  });
-  expect((await api.report(provider, [claimed])).body).toEqual({ accepted: 0, duplicates: 1 });
 });
 
 test("actions of users and calls on the subscription are not delayed either", async () => {

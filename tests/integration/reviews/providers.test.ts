@@ -1,9 +1,6 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
 
-import type { Wake } from "../../../src/outbox/schedule.ts";
-import { startApi, type TestApi } from "../../support/api.ts";
-import { createFakeClock } from "../../support/clock.ts";
 import {
   addProvider,
   connectStore,
@@ -17,11 +14,8 @@ import {
   send,
   type TestProvider,
 } from "../../support/factory.ts";
-import { createDatabase } from "../../support/postgres.ts";
-import { addTenants, type TestAccount } from "../../support/tenants.ts";
-import { fixture } from "../../support/fixture.ts";
-
-const database = fixture(createDatabase);
+import { fixture, lazy } from "../../support/fixture.ts";
+import { startWebhooks } from "../../support/webhooks.ts";
 
 describe("the signature", () => {
   const path = () => `/providers/${google.slug}/events`;
@@ -39,23 +33,6 @@ describe("the signature", () => {
     expect((await post(raw, sign(raw))).status).toBe(200);
   });
 
-  test("of a replayed request with a recent timestamp is accepted, and its events stay duplicates", async () => {
-    const raw = JSON.stringify({ events: [created(site, "replayed")] });
-    const timestamp = String(Math.floor(clock.now().getTime() / 1000));
-    const headers = {
-      "X-Provider-Signature": sign(`${timestamp}.${raw}`),
-      "X-Provider-Timestamp": timestamp,
-    };
-    const answers = [
-      await api.call("POST", path(), { body: raw, headers }),
-      await api.call("POST", path(), { body: raw, headers }),
-    ];
-    expect(answers.map(({ status, body }) => [status, body])).toEqual([
-      [200, { accepted: 1, duplicates: 0 }],
-      [200, { accepted: 0, duplicates: 1 }],
-    ]);
-  });
-
   test("that is missing, wrong, from another provider or for an unknown provider gives the same 401", async () => {
     const raw = JSON.stringify({ events: [created(site, "s2")] });
     const before = await counts();
@@ -63,7 +40,7 @@ describe("the signature", () => {
       await post(raw, undefined),
       await post(raw, "sha256=00"),
       await post(raw, sign(raw).slice("sha256=".length)),
-      await post(raw, sign(raw, yelp.secret)),
+      await post(raw, sign(raw, world.provider.secret)),
       await post(raw, sign(raw), "/providers/nobody/events"),
       await post(raw, sign(raw), "/providers/%00/events"),
     ];
@@ -88,89 +65,20 @@ describe("the signature", () => {
   });
 });
 
-describe("a request", () => {
-  test("of 500 events is accepted and one of 501 or 0 is rejected", async () => {
-    const events = Array.from({ length: 501 }, (_, i) => created(site, `many-${i}`));
-    expect((await send(api, google, { events })).status).toBe(422);
-    expect((await send(api, google, { events: [] })).status).toBe(422);
-    expect(await report(api, google, events.slice(1))).toEqual({ accepted: 500, duplicates: 0 });
-    expect(await names()).toHaveLength(500);
-  });
-
-  test("with one invalid event of many writes nothing and reports every bad field", async () => {
-    const before = await counts();
-    const { status, body } = await send(api, google, {
-      events: [
-        created(site, "b1"),
-        created(site, "b2", { rate: 6, reviewer: "" }),
-        { ...created(site, "b3"), id: "", extra: 1 },
-        { ...created(site, "b4"), type: "review.liked" },
-        "no event",
-        providerEvent("connection.changed", site, { axis: "pull", connected: false }),
-      ],
-    });
-    expect(status).toBe(422);
-    expect(Object.keys(body["errors"] ?? {}).toSorted()).toEqual([
-      "events.1.review.rate",
-      "events.1.review.reviewer",
-      "events.2.extra",
-      "events.2.id",
-      "events.3.type",
-      "events.4",
-      "events.5.error_code",
-    ]);
-    expect(await counts()).toEqual(before);
-  });
-
-  test("with unknown references writes nothing and reports every one of them", async () => {
-    const other = await connectStore(database.db, account, { provider: yelp, store: 1 });
-    const before = await counts();
-    const { status, body } = await send(api, google, {
-      events: [
-        created(site, "r1"),
-        created(999_999, "r2"),
-        created(other, "r3"),
-        updated("unknown"),
-        removed("unknown"),
-        posted("unknown"),
-        failed("unknown"),
-      ],
-    });
-    expect(status).toBe(422);
-    expect(Object.keys(body["errors"] ?? {}).toSorted()).toEqual([
-      "events.1.store_review_site_id",
-      "events.2.store_review_site_id",
-      "events.3.review.external_review_id",
-      "events.4.review.external_review_id",
-      "events.5.external_review_id",
-      "events.6.external_review_id",
-    ]);
-    expect(await counts()).toEqual(before);
-  });
-
-  test("repeated is answered as duplicates and changes nothing", async () => {
-    const events = [created(site, "d1"), connection("pull", "E-002")];
-    expect(await report(api, google, events)).toEqual({ accepted: 2, duplicates: 0 });
-    await report(api, google, [connection("pull", null)]);
-    expect(await report(api, google, [...events, created(site, "d2")])).toEqual({
-      accepted: 1,
-      duplicates: 2,
-    });
-    expect(await names()).toEqual([
-      "review_received",
-      "review_pull_disconnected",
-      "review_pull_connected",
-      "review_received",
-    ]);
-  });
+test("a request of 500 events is accepted and one of 501 or 0 is rejected", async () => {
+  const events = Array.from({ length: 501 }, (_, i) => created(site, `many-${i}`));
+  expect((await send(api, google, { events })).status).toBe(422);
+  expect((await send(api, google, { events: [] })).status).toBe(422);
+  expect(await report(api, google, events.slice(1))).toEqual({ accepted: 500, duplicates: 0 });
+  expect(await names()).toHaveLength(500);
 });
 
 describe("reviews", () => {
   test("that are new are recorded with their facts, the provider and its time", async () => {
     await report(api, google, [created(site, "n1", { reviewer_email: "ada@mail.test" })]);
-    const [row, ...rest] = await historyOfSite(database.db, site);
+    const [row, ...rest] = await historyOfSite(world.database.db, site);
     expect(rest).toEqual([]);
-    const id = await reviewIdOf(database.db, "n1");
+    const id = await reviewIdOf(world.database.db, "n1");
     expect(row).toMatchObject({
       event: "review_received",
       reviewId: id,
@@ -199,7 +107,7 @@ describe("reviews", () => {
     await report(api, google, [updated("u1", { rate: 1, content: "Worse." })]);
     await report(api, google, [updated("u1", { rate: 1, content: "Worse." })]);
     expect(await names()).toEqual(["review_received", "review_updated"]);
-    const row = (await historyOfSite(database.db, site))[1];
+    const row = (await historyOfSite(world.database.db, site))[1];
     expect(row?.metadata).toEqual({
       changed: ["rate", "content"],
       content: "Worse.",
@@ -214,7 +122,7 @@ describe("reviews", () => {
     await report(api, google, [updated("p", { content: "What a shit job, really" })]);
     await report(api, google, [updated("p", { content: "Shit. C'est de la merde!" })]);
     await report(api, google, [updated("p", { content: "All good now" })]);
-    const found = (await historyOfSite(database.db, site)).map(({ event, metadata }) =>
+    const found = (await historyOfSite(world.database.db, site)).map(({ event, metadata }) =>
       event === "profanity_detected" ? metadata["words"] : event,
     );
     expect(found).toEqual([
@@ -232,12 +140,12 @@ describe("responses", () => {
   test("posted announce the posting and the notice to the homeowner, in this order", async () => {
     await report(api, google, [created(site, "a", { reviewer_email: "ada@mail.test" })]);
     await report(api, google, [posted("a")]);
-    expect([wakes, mailWakes]).toEqual([[], 1]);
-    const [, posting, notice] = await historyOfSite(database.db, site);
+    expect(world.wakes).toEqual(["mail"]);
+    const [, posting, notice] = await historyOfSite(world.database.db, site);
     expect(posting).toMatchObject({
       event: "response_post_succeeded",
       review: null,
-      reviewId: await reviewIdOf(database.db, "a"),
+      reviewId: await reviewIdOf(world.database.db, "a"),
       site: {
         store: { id: account.storeIds[0] },
         review_site: {
@@ -260,24 +168,14 @@ describe("responses", () => {
     expect(JSON.stringify([posting, notice])).not.toContain("ada@mail.test");
   });
 
-  test("are announced each time they are reported as posted", async () => {
-    await report(api, google, [created(site, "a"), posted("a")]);
-    await report(api, google, [posted("a")]);
-    expect((await names()).filter((name) => name === "response_post_succeeded")).toHaveLength(2);
-  });
-
-  test.each(["E-999", "constructor", "x".repeat(64)])(
-    "that failed with the unknown code %p are stored with the reason Unknown",
-    async (code) => {
-      await report(api, google, [created(site, "f"), failed("f", code)]);
-      const row = (await historyOfSite(database.db, site))[1];
-      expect(row?.site).toMatchObject({ error_code: code, reason: "Unknown" });
-    },
-  );
-
-  test("that failed carry the code and its reason; the axis keeps its own state", async () => {
-    await report(api, google, [created(site, "f"), failed("f", "E-012")]);
-    const row = (await historyOfSite(database.db, site))[1];
+  test("that failed carry the code and its reason, Unknown for a code that has none; the axis keeps its own state", async () => {
+    const codes = ["E-012", "E-999", "constructor"];
+    await report(api, google, [created(site, "f"), ...codes.map((code) => failed("f", code))]);
+    const [, row, ...others] = await historyOfSite(world.database.db, site);
+    expect(others.map((one) => [one.site?.["error_code"], one.site?.["reason"]])).toEqual([
+      ["E-999", "Unknown"],
+      ["constructor", "Unknown"],
+    ]);
     expect(row?.event).toBe("response_post_failed");
     expect(row?.site).toMatchObject({
       axis: "post",
@@ -288,148 +186,45 @@ describe("responses", () => {
   });
 });
 
-describe("connections", () => {
-  test("are announced only when an axis connects or disconnects, each axis separately", async () => {
-    await report(api, google, [
-      connection("pull", null),
-      connection("pull", "E-002"),
-      connection("pull", "E-002"),
-      connection("post", "E-007"),
-      connection("pull", null),
-      connection("post", null),
-    ]);
-    expect(await names()).toEqual([
-      "review_pull_disconnected",
-      "response_post_disconnected",
-      "review_pull_connected",
-      "response_post_connected",
-    ]);
-    const [lost, , back] = await historyOfSite(database.db, site);
-    expect(lost?.site).toMatchObject({
-      axis: "pull",
-      error_code: "E-002",
-      reason: expect.stringContaining("expired"),
-      review_site: { connection_status: "disconnected", disconnect_reason: "E-002" },
-    });
-    expect(back?.site).toMatchObject({
-      error_code: null,
-      reason: null,
-      review_site: { connection_status: "connected", disconnect_reason: null },
-    });
-    expect(lost).toMatchObject({ review: null, reviewId: null });
-  });
-
-  test("that race on both axes alternate on each", async () => {
-    await Promise.all(
-      Array.from({ length: 60 }, (_, i) =>
-        report(api, google, [
-          connection(i % 2 === 0 ? "pull" : "post", i % 4 < 2 ? "E-002" : null),
-        ]),
-      ),
-    );
-    for (const axis of ["pull", "post"]) {
-      const rows = (await historyOfSite(database.db, site)).filter(
-        (row) => row.site?.["axis"] === axis,
-      );
-      const sides = rows.map((row) => row.event.endsWith("_disconnected"));
-      expect(sides).toEqual(sides.map((_, i) => i % 2 === 0));
-      // The last report determines the state.
-      const [row] = await database.db.sql`
-        select pull_connected as pull, post_connected as post from store_review_sites where id = ${site}`;
-      expect(row?.[axis]).toBe(!(sides.at(-1) ?? false));
-    }
-  });
+test("a subscription gets the events of its filter, in the order of the request, and is woken", async () => {
+  const { id } = await world.subscribe({ events: ["review_received", "review_removed"] });
+  const gone = providerEvent("review.removed", site, { review: { external_review_id: "w" } });
+  await report(api, google, [created(site, "w"), updated("w", { rate: 1 }), gone]);
+  const queued = await queuedFor(world.database.db, id);
+  expect(queued.map(({ sequence, event }) => [sequence, event])).toEqual([
+    [1, "review_received"],
+    [2, "review_removed"],
+  ]);
+  expect(world.wakes).toEqual([id]);
 });
 
-describe("the outbox", () => {
-  test("gets the events of the filter, in the order of the request, and wakes the dispatcher", async () => {
-    const id = await subscribe({ events: ["review_received", "review_removed"] });
-    await report(api, google, [created(site, "w"), updated("w", { rate: 1 }), removed("w")]);
-    const queued = await queuedFor(database.db, id);
-    expect(queued.map(({ sequence, event }) => [sequence, event])).toEqual([
-      [1, "review_received"],
-      [2, "review_removed"],
-    ]);
-    expect(wakes.map(({ subscriptionId }) => subscriptionId)).toEqual([id]);
-  });
-});
-
-let api: TestApi;
-let google: TestProvider;
-const clock = createFakeClock();
-
-let yelp: TestProvider;
-
-let account: TestAccount;
-
-let token: string;
-
-let site = 0;
-
-let slugs = 0;
-
-const wakes: Wake[] = [];
-
-let mailWakes = 0;
-
-beforeAll(async () => {
-  const { partners } = await addTenants(database.db);
-  [account] = partners[0].accounts;
-  const schedule = {
-    wake: (some: readonly Wake[]) => void wakes.push(...some),
-    wakeMailer: () => void mailWakes++,
-  };
-  api = await startApi({ db: database.db, clock, schedule });
-  token = await api.login(partners[0].admin.email);
-  yelp = await addProvider(database.db, api.deps.box, "yelp");
-});
-
-afterAll(async () => {
-  await api.stop();
-});
+const world = fixture(startWebhooks);
+const api = lazy(() => world.api);
+const account = lazy(() => world.tenants.partners[0].accounts[0]);
 
 // Every test has its own provider and site.
+let google: TestProvider;
+let site = 0;
+let slugs = 0;
 beforeEach(async () => {
-  google = await addProvider(database.db, api.deps.box, `google-${++slugs}`);
-  site = await connectStore(database.db, account, { provider: google });
-  wakes.length = 0;
-  mailWakes = 0;
+  google = await addProvider(world.database.db, api.deps.box, `google-${++slugs}`);
+  site = await connectStore(world.database.db, account, { provider: google });
+  world.wakes.length = 0;
 });
 
-const names = async (id = site) => (await historyOfSite(database.db, id)).map((row) => row.event);
+const names = async () => (await historyOfSite(world.database.db, site)).map((row) => row.event);
 
 const updated = (id: string, fields = {}) =>
   providerEvent("review.updated", site, { review: reportedReview(id, fields) });
 
-const removed = (id: string) =>
-  providerEvent("review.removed", site, { review: { external_review_id: id } });
-
 const posted = (id: string) => providerEvent("response.posted", site, { external_review_id: id });
 
-const failed = (id: string, error_code = "E-012") =>
+const failed = (id: string, error_code: string) =>
   providerEvent("response.failed", site, { external_review_id: id, error_code });
 
-const connection = (axis: "pull" | "post", error_code: string | null) =>
-  providerEvent("connection.changed", site, { axis, connected: error_code === null, error_code });
-
-async function subscribe(fields: Record<string, unknown> = {}): Promise<string> {
-  const { sql } = database.db;
-  await sql`delete from outbox`;
-  await sql`delete from outbox_offsets`;
-  await sql`delete from outbox_sequences`;
-  await sql`delete from webhook_subscriptions`;
-  const body = {
-    label: "L",
-    webhook_url: "http://127.0.0.1:3699/",
-    delivery_kind: "immediate",
-    ...fields,
-  };
-  return String((await api.call("POST", "/partner/webhooks", { token, body })).body["id"]);
-}
-
-async function counts(): Promise<{ events: number; reviews: number; history: number }> {
-  const [row] = await database.db.sql<{ events: number; reviews: number; history: number }[]>`
+async function counts(): Promise<unknown> {
+  const [row] = await world.database.db.sql`
     select (select count(*)::int from provider_events) as events, (select count(*)::int from reviews) as reviews,
            (select count(*)::int from review_history) as history`;
-  return row ?? { events: -1, reviews: -1, history: -1 };
+  return row;
 }

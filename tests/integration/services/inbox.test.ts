@@ -19,7 +19,7 @@ import { fixture } from "../../support/fixture.ts";
 import { until } from "../../support/network/receiver.ts";
 import { ApiProcess } from "../../support/processes/api-process.ts";
 import { isThorough } from "../../support/thorough.ts";
-import { startWebhooks } from "../../support/webhooks.ts";
+import { addService, startWebhooks } from "../../support/webhooks.ts";
 
 const KEY = crypto.getRandomValues(new Uint8Array(32));
 const world = fixture(() => startWebhooks({ box: createSecretBox({ current: KEY }) }));
@@ -269,29 +269,22 @@ describe("a size", () => {
   });
 
   test("is the same at POST /platform/actions", async () => {
-    const issued = await world.api.call("POST", `/admin/services/${service}/tokens`, {
-      token: world.tokens.root,
-      body: { name: "first", expires_at: new Date(Date.now() + 86_400_000).toISOString() },
-    });
     const post = async (...actions: object[]) => {
       const { status: answered } = await world.api.call("POST", "/platform/actions", {
-        token: String(issued.body["access_token"]),
+        token,
         body: { actions },
       });
       return answered;
     };
-    for (const character of ["x", "é", "\n", '"']) {
-      const full = character.repeat(MAX_TEXT_BYTES / Buffer.byteLength(character));
-      expect(await post(action({ metadata: { body: full } }))).toBe(200);
-      expect(await post(action({ metadata: { body: `${full}x` } }))).toBe(400);
-    }
+    const full = "é".repeat(MAX_TEXT_BYTES / 2);
+    expect(await post(action({ metadata: { body: full } }))).toBe(200);
+    expect(await post(action({ metadata: { body: `${full}x` } }))).toBe(400);
     // PostgreSQL prints a space after each of the commas.
     const words = Array.from({ length: 8 }, () => "x".repeat(130_600));
     const spaced = [...words, ...Array.from({ length: 1_000 }, () => "")];
-    expect(await post(action({ event: "profanity_detected", metadata: { words: spaced } }))).toBe(
-      422,
-    );
-    expect(await post(action({ event: "profanity_detected", metadata: { words } }))).toBe(200);
+    const profane = (some: string[]) =>
+      post(action({ event: "profanity_detected", metadata: { words: some } }));
+    expect([await profane(spaced), await profane(words)]).toEqual([422, 200]);
   });
 });
 
@@ -401,13 +394,12 @@ describe("an inbox with rows from before the limits", () => {
 });
 
 let service = 0;
+let token = "";
 let reviewId = 0;
 let count = 0;
 
 beforeAll(async () => {
-  const body = { name: "Reviews", scopes: ["actions:write"] };
-  const made = await world.api.call("POST", "/admin/services", { token: world.tokens.root, body });
-  service = Number(made.body["id"]);
+  ({ id: service, token } = await addService(world));
   await report(world.api, world.provider, [created(world.siteId, "in-the-inbox")]);
   reviewId = await reviewIdOf(world.database.db, "in-the-inbox");
   const [, other] = world.tenants.partners;

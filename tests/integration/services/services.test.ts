@@ -193,39 +193,6 @@ describe("actions", () => {
     expect(world.wakes).toContain(id);
   });
 
-  test("of many requests are taken together, while those on a locked review wait alone", async () => {
-    const reviews: number[] = [];
-    for (let i = 0; i < 8; i++) {
-      await report(world.api, world.provider, [created(world.siteId, `together-${i}`)]);
-      reviews.push(await reviewIdOf(world.database.db, `together-${i}`));
-    }
-    const [locked = 0, ...others] = reviews;
-    const ended: number[] = [];
-    const note = async (id: number) => {
-      const one = action("note_added", {
-        review_id: id,
-        metadata: { body: "x" },
-        actor: { type: "staff" },
-      });
-      const { status, body } = await record(writer, [one]);
-      ended.push(id);
-      return [status, body["accepted"]];
-    };
-    const other = world.database.connect();
-    const waiting = await other.transaction(async (tx) => {
-      await tx.sql`select from reviews where id = ${locked} for update`;
-      const slow = note(locked);
-      expect(await Promise.all(others.map(note))).toEqual(others.map(() => [200, 1]));
-      expect(ended).not.toContain(locked);
-      return { slow };
-    });
-    expect(await waiting.slow).toEqual([200, 1]);
-    const rows = await world.database.db.sql`
-      select review_id as id from review_history
-       where event = 'note_added' and review_id = any(${reviews}) order by review_id`;
-    expect(rows.map(({ id }) => id as number)).toEqual(reviews);
-  });
-
   test("of other requests are taken, while one of the group is refused and one waits for a locked sequence", async () => {
     const one = async (fields: object) => {
       const { status, body } = await record(writer, [disconnection("response_post", fields)]);
@@ -278,14 +245,6 @@ describe("actions", () => {
       details: { reason: "foreign_partner", partner_ids: [partner().id] },
     });
     expect(await historyLength()).toBe(before);
-  });
-
-  test("of several partners are written together", async () => {
-    const { body } = await record(writer, [
-      action("note_added"),
-      disconnection("review_pull", { store_review_site_id: otherSite }),
-    ]);
-    expect(body).toEqual({ accepted: 2, unchanged: 0, duplicates: 0 });
   });
 
   test.each([

@@ -107,24 +107,17 @@ describe("a connection", () => {
   });
 
   test.each([
-    [{ company_id: 999_999 }, "company_id"],
-    [{ company_id: undefined }, "company_id"],
-    [{ issuer: "idp.example.com" }, "issuer"],
     [{ issuer: "https://idp.example.com/?tenant=1" }, "issuer"],
     [{ issuer: "https://idp.example.com/#x" }, "issuer"],
     [{ issuer: "https://user@idp.example.com" }, "issuer"],
     [{ issuer: "http://10.0.0.1" }, "issuer"],
     [{ issuer: "https://169.254.169.254/latest" }, "issuer"],
     [{ issuer: "ftp://idp.example.com" }, "issuer"],
-    [{ client_id: "" }, "client_id"],
-    [{ client_secret: "" }, "client_secret"],
     [{ domains: [] }, "domains"],
     [{ domains: ["com"] }, "domains.0"],
     [{ domains: ["ok.example.com", "*.example.com"] }, "domains.1"],
     [{ domains: ["a b.example.com"] }, "domains.0"],
     [{ domains: ["10.0.0.1"] }, "domains.0"],
-    [{ password_login: "yes" }, "password_login"],
-    [{ id: "x" }, "id"],
   ])("with %p is a 422 on the field", async (more, field) => {
     const answer = await create(more);
     expect(answer.status).toBe(422);
@@ -137,15 +130,6 @@ describe("a connection", () => {
     const id = String((await create()).body["id"]);
     const moved = await api.call("PATCH", `${PATH}/${id}`, { token, body: { company_id } });
     expect(Object.keys(moved.body["errors"] as object)).toEqual(["company_id"]);
-  });
-
-  test("is shown only to super-admins, and a missing or malformed one is 404", async () => {
-    for (const { email } of [tenants.partners[0].owner, tenants.partners[0].accounts[0].owner]) {
-      const own = await api.login(email);
-      expect((await api.call("GET", PATH, { token: own })).status).toBe(403);
-    }
-    for (const wrong of ["x", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "%00"])
-      expect((await api.call("GET", `${PATH}/${wrong}`, { token })).status).toBe(404);
   });
 
   test("is listed in pages and by company", async () => {

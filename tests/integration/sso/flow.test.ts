@@ -47,11 +47,6 @@ describe("single sign-on", () => {
     expect(await audited("SSO_LINKED")).toHaveLength(linked);
   });
 
-  test("uses the email of the id_token if the provider puts it there", async () => {
-    const end = await walk("bob@chatty.test", "bob");
-    expect((await exchange(end.searchParams.get("code") ?? "")).status).toBe(200);
-  });
-
   test("starts by email as well as by connection", async () => {
     const browser = new Browser(api);
     const start = `${ROOT}/api/v1/auth/sso/redirect?email=ADA@corp.test`;
@@ -76,15 +71,6 @@ describe("single sign-on", () => {
     for (const callback of [one, two])
       expect(nextStep(await browser.get(callback), callback)).toContain("?code=");
   });
-
-  test("creates no account for an unknown person", async () => {
-    const count = async () => (await database.db.sql`select 1 from users`).length;
-    const before = await count();
-    const end = await walk("ada@corp.test", "stranger");
-    expect(end.href).toBe(`${ROOT}/dashboard?error=sso_failed`);
-    expect(await count()).toBe(before);
-    expect((await audited("SSO_REFUSED"))[0]?.details).toMatchObject({ reason: "unknown_user" });
-  });
 });
 
 const APP = "https://app.example/signed-in?from=sso";
@@ -97,32 +83,18 @@ let ada: TestUser;
 
 let provider: Provider;
 
-let chatty: Provider;
-
 beforeAll(async () => {
   const admin = await api.login(tenants.superAdmin.email);
-  const [first, second] = tenants.partners[0].accounts;
+  const [first] = tenants.partners[0].accounts;
   const role = "account_user";
   ada = await addUser(database.db, { companyId: first.id, role, email: "ada@corp.test" });
-  await addUser(database.db, { companyId: second.id, role, email: "bob@chatty.test" });
   provider = await startProvider(
     (issuer) => connect(api, admin, { company_id: first.id, issuer, domains: ["corp.test"] }),
-    {
-      ada: { email: "Ada@Corp.test" },
-      stranger: { email: "nobody@corp.test" },
-    },
-  );
-  chatty = await startProvider(
-    (issuer) => connect(api, admin, { company_id: second.id, issuer, domains: ["chatty.test"] }),
-    { bob: { email: "bob@chatty.test" } },
-    { emailInIdToken: true },
+    { ada: { email: "Ada@Corp.test" } },
   );
 });
 
-afterAll(async () => {
-  provider.stop();
-  chatty.stop();
-});
+afterAll(() => provider.stop());
 
 async function audited(action: string) {
   const rows = await database.db.sql<{ details: Record<string, unknown>; actor_id: number }[]>`

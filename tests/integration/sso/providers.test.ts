@@ -6,7 +6,7 @@ import { startApi } from "../../support/api.ts";
 import { untilSomebodyWaits } from "../../support/auth-races.ts";
 import { fixture } from "../../support/fixture.ts";
 import { createDatabase } from "../../support/postgres.ts";
-import { Browser, type Claims, connect, HostileProvider, nextStep } from "../../support/sso.ts";
+import { type Claims, codeOrReason, connect, HostileProvider } from "../../support/sso.ts";
 import { addTenants, addUser } from "../../support/tenants.ts";
 
 const database = fixture(createDatabase);
@@ -137,7 +137,6 @@ test.each([
   expect(links).toHaveLength(0);
 });
 
-const ROOT = "http://localhost:3000";
 /** The provider of the next sign-in: one that is whole, or one whose userinfo cannot be reached. */
 let provider: HostileProvider;
 let plain: HostileProvider;
@@ -211,16 +210,8 @@ async function signIn(connection: string, said: Said): Promise<number | string> 
     Object.assign(body, said.userinfo);
     answer.statusCode = said.status ?? 200;
   };
-  const browser = new Browser(api);
-  const start = `${ROOT}/api/v1/auth/sso/redirect?connection=${connection}`;
-  const callback = await browser.follow(start, (url) => url.includes("/sso/callback/"));
-  const { searchParams } = new URL(nextStep(await browser.get(callback), callback));
-  const code = searchParams.get("code");
-  if (code === null) {
-    const [row] = await database.db.sql<{ details: { reason: string } }[]>`
-      select details from audit_log where action = 'SSO_REFUSED' order by id desc limit 1`;
-    return row?.details.reason ?? "";
-  }
+  const code = await codeOrReason(api, connection);
+  if (code.length !== 43) return code;
   const { body } = await api.call("GET", `/auth/sso/exchange?code=${code}`);
   return (body["user"] as { id: number }).id;
 }

@@ -103,8 +103,11 @@ test("shows the number of queued mails and the first due time", async () => {
   await db.sql`delete from mails`;
 });
 
-test("streams the state, and ends with the token", async () => {
+test("streams the state, which leaves an audit row, and ends with the token", async () => {
   const root = world.api.listen();
+  const before = (await world.audit("TENANT_READ")).length;
+  // An operator leaves one row an hour.
+  world.clock.advance(3_600_000);
   const token = await world.api.login(world.tenants.superAdmin.email);
   const response = await fetch(`${root}${BASE_PATH}/admin/stream`, {
     headers: { Authorization: `Bearer ${token}` },
@@ -118,6 +121,8 @@ test("streams the state, and ends with the token", async () => {
   await until("the first state", () => received.join("").includes("\n\n"));
   const [first = ""] = received.join("").split("\n\n");
   expect(first).toStartWith("event: dispatcher\ndata: {");
+  const details = { partner_id: null, kind: "dispatcher" };
+  expect((await world.audit("TENANT_READ")).slice(before)).toMatchObject([{ details }]);
   await world.api.call("GET", "/logout", { token });
   await until("the stream sleeps", () => world.clock.sleepers > 0);
   world.clock.advance(2_000);

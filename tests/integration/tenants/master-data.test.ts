@@ -13,15 +13,16 @@ describe("what something depends on is not deleted", () => {
     ["accounts", () => account().id, "stores"],
     ["plans", planId, "accounts"],
     ["stores", () => account().storeIds[0] ?? 0, "location users"],
-    ["users", () => tenants.superAdmin.id, "audit log"],
   ])("one of %s", async (kind, id, contents) => {
     const refused = await call("DELETE", `/${kind}/${await id()}`);
-    expect([refused.status, refused.body["code"]]).toEqual([
-      409,
-      kind === "users" ? "last_super_admin" : "in_use",
-    ]);
-    if (kind !== "users") expect(String(refused.body["message"])).toContain(contents);
+    expect([refused.status, refused.body["code"]]).toEqual([409, "in_use"]);
+    expect(String(refused.body["message"])).toContain(contents);
     expect((await call("GET", `/${kind}/${await id()}`)).status).toBe(200);
+  });
+
+  test("the last super-admin", async () => {
+    const refused = await call("DELETE", `/users/${tenants.superAdmin.id}`);
+    expect([refused.status, refused.body["code"]]).toEqual([409, "last_super_admin"]);
   });
 
   test("a connection that has reported a review, its store and its provider", async () => {
@@ -125,11 +126,6 @@ describe("fields that belong together", () => {
       enabled: false,
     });
     expect((await change(two, { white_label })).status).toBe(200);
-  });
-
-  test("the last super-admin keeps the role", async () => {
-    const { id } = tenants.superAdmin;
-    expect((await call("DELETE", `/users/${id}`)).body["code"]).toBe("last_super_admin");
   });
 });
 
@@ -253,7 +249,7 @@ describe.each(SYNCED)("one of %s that the platform names", (kind) => {
   });
 
   test("is listed if it changed since an instant", async () => {
-    const before = await create(kind);
+    const [old, before] = [await create(kind), await create(kind)];
     await Bun.sleep(5);
     const [row] = await database.db.sql<{ at: Date }[]>`select clock_timestamp() as at`;
     await Bun.sleep(5);
@@ -264,10 +260,8 @@ describe.each(SYNCED)("one of %s that the platform names", (kind) => {
     const since = kind === "users" ? String(body["updated_at"]) : (row?.at.toISOString() ?? "");
     const list = await call("GET", `/${kind}?updated_since=${encodeURIComponent(since)}`);
     const ids = (list.body["data"] as { id: number }[]).map(({ id }) => id);
-    expect(ids.slice(0, 2)).toEqual(
-      kind === "store-review-sites" ? ids.slice(0, 2) : [idOf(after), idOf(before)],
-    );
     expect(ids).toEqual(expect.arrayContaining([idOf(after), idOf(before)]));
+    expect(ids).not.toContain(idOf(old));
     expect((await call("GET", `/${kind}?updated_since=yesterday`)).status).toBe(422);
   });
 });

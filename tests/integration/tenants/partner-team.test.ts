@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 
-import { everyPage, PASSWORD, startApi, type Answer } from "../../support/api.ts";
+import { everyPage, startApi, type Answer } from "../../support/api.ts";
 import { mailsTo } from "../../support/auth-mails.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { addTenants, addUser } from "../../support/tenants.ts";
@@ -44,9 +44,6 @@ describe("the team", () => {
       [{ role: "super_admin" }, ["role"]],
       [{ role: "account_owner" }, ["role"]],
       [{ email: one.owner.email }, ["email"]],
-      [{ password: PASSWORD }, ["password"]],
-      [{ company_id: tenants.partners[1].id }, ["company_id"]],
-      [{ name: "x".repeat(201), email: "x" }, ["email", "name"]],
     ] as const) {
       const { status, body } = await invite(fields);
       expect([status, Object.keys(body["errors"] ?? {}).toSorted()]).toEqual([422, [...names]]);
@@ -165,7 +162,7 @@ interface Entry {
 
 describe("the audit log of a partner", () => {
   test("has the actions of its users and of those of its accounts, with names, and none of others", async () => {
-    const [one, two] = tenants.partners;
+    const [one] = tenants.partners;
     await api.login(one.accounts[0].owner.email);
     const { body } = await api.call("POST", "/partner/account-owner/token", {
       token: tokens.owner,
@@ -191,7 +188,6 @@ describe("the audit log of a partner", () => {
     ).flat() as Entry[];
     expect(theirs.length).toBeGreaterThan(0);
     expect(theirs.filter((row) => own.includes(row.company_id))).toEqual([]);
-    expect(two.id).not.toBe(one.id);
   });
 
   test("accepts the filters of the whole log; a foreign company or user finds nothing", async () => {

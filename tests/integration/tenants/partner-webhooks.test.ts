@@ -75,21 +75,6 @@ describe.each(READS)("%s", (path) => {
   });
 });
 
-test.each([
-  ["POST", ""],
-  ["POST", "/{id}"],
-  ["PATCH", "/{id}"],
-])("%s %s is a 405", async (method, path) => {
-  expect((await look(fill(path), { method })).status).toBe(405);
-});
-
-test.each(["secret", "rotate-secret", "test", "recover"])(
-  "there is no POST /%s",
-  async (action) => {
-    expect((await look(`/${id}/${action}`, { method: "POST" })).status).toBe(404);
-  },
-);
-
 test("the list of another partner has no subscription of this one", async () => {
   expect((await look("", { partner: other })).body["data"]).toEqual([]);
 });
@@ -150,5 +135,5 @@ beforeAll(async () => {
 const fill = (path: string, subscription = id, event = eventId) =>
   path.replace("{id}", subscription).replace("{event}", event);
 
-const look = (path: string, { partner = own, as = world.tokens.root, method = "GET" } = {}) =>
-  world.api.call(method, `/admin/partners/${partner}/webhooks${path}`, { token: as });
+const look = (path: string, { partner = own, as = world.tokens.root } = {}) =>
+  world.api.call("GET", `/admin/partners/${partner}/webhooks${path}`, { token: as });

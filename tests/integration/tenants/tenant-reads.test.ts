@@ -25,22 +25,6 @@ test("every read of operators leaves a row, or shows no data of a tenant", async
   expect(silent.toSorted()).toEqual([...Object.keys(NO_TENANT_DATA), "/stream"].toSorted());
 });
 
-test("the stream of the dispatcher's state leaves a row", async () => {
-  clock.advance(3_600_000);
-  root = await api.login(tenants.superAdmin.email);
-  const before = await rows();
-  const ended = new AbortController();
-  const response = await fetch(`${api.listen()}/api/v1/admin/stream`, {
-    headers: { Authorization: `Bearer ${root}` },
-    signal: ended.signal,
-  });
-  expect(response.status).toBe(200);
-  ended.abort();
-  expect((await rows()).slice(before.length)).toEqual([
-    { actor: tenants.superAdmin.id, details: { partner_id: null, kind: "dispatcher" } },
-  ]);
-});
-
 const clock = createFakeClock();
 const database = fixture(createDatabase);
 const tenants = fixture(() => addTenants(database.db));

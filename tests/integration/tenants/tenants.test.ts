@@ -12,16 +12,6 @@ const database = fixture(createDatabase);
 const tenants = fixture(() => addTenants(database.db));
 const api = fixture(() => startApi({ db: database.db }));
 
-describe("administration", () => {
-  test.each(["users", "partners", "accounts"])(
-    "answers 404 for %s with a malformed or missing id",
-    async (kind) => {
-      for (const id of ["0", "x", "1.5", "99999999999", "2147483647"])
-        expect((await post(`/${kind}/${id}/deactivate`)).status).toBe(404);
-    },
-  );
-});
-
 describe("partners and accounts", () => {
   test("are created with their branding, plan and stores, and audited", async () => {
     const partner = await post("/partners", {
@@ -77,8 +67,6 @@ describe("partners and accounts", () => {
     expect((accounts.body["data"] as { id: number }[]).map(({ id }) => id)).toEqual(
       one.accounts.map(({ id }) => id).toReversed(),
     );
-    for (const query of ["limit=0", "limit=101", "cursor=x", "is_active=1"])
-      expect((await get(`/accounts?${query}`)).status).toBe(422);
   });
 });
 
@@ -116,13 +104,6 @@ test("a company of any type is shown with its name; a missing one is a 404", asy
     expect((await get(`/companies/${missing}`)).status).toBe(404);
 });
 
-test("the plans that an account can have are listed", async () => {
-  expect((await get("/plans")).body).toEqual({
-    next_cursor: null,
-    data: [{ id: await planId(), name: "Growth", features: ["reviews", "flags"] }],
-  });
-});
-
 describe("deactivating", () => {
   test("an account revokes the tokens of its users at once and permanently, and no others", async () => {
     const [, two] = tenants.partners;
@@ -146,24 +127,6 @@ describe("deactivating", () => {
     expect((await post(`/accounts/${shut.id}/activate`)).body["is_active"]).toBe(true);
     expect(await verify(token)).toBe(401);
     expect(await verify(await api.login(shut.owner.email))).toBe(200);
-  });
-
-  test("a partner also revokes those of its accounts, and ends impersonation", async () => {
-    const [one, two] = tenants.partners;
-    const owner = await api.login(two.owner.email);
-    const account = await api.login(two.accounts[0].locationUser.email);
-    const acting = await api.call("POST", "/partner/account-owner/token", {
-      token: owner,
-      body: { account_id: two.accounts[1].id },
-    });
-    const all = [owner, account, String(acting.body["access_token"])];
-    expect(await Promise.all(all.map(verify))).toEqual([200, 200, 200]);
-    await post(`/partners/${two.id}/deactivate`);
-    expect(await Promise.all(all.map(verify))).toEqual([401, 401, 401]);
-    expect(await tokensOf([two.id, ...two.accounts.map(({ id }) => id)])).toBe(0);
-    expect(await verify(await api.login(one.owner.email))).toBe(200);
-    await post(`/partners/${two.id}/activate`);
-    expect(await Promise.all(all.map(verify))).toEqual([401, 401, 401]);
   });
 
   test("an account while its users sign in leaves no valid token, also after activation", async () => {

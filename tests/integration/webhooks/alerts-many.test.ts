@@ -1,24 +1,12 @@
 import { afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
 
 import type { Raised } from "../../../dispatcher/alerts/incidents.ts";
-import { findTrouble, seeSubscriptions } from "../../../dispatcher/alerts/queries.ts";
 import { detectIncidents } from "../../support/alerts.ts";
-import { addAttempt } from "../../support/attempts.ts";
 import { createTestBox, silentLog } from "../../support/dispatch.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { fixture } from "../../support/fixture.ts";
 
 const database = fixture(createDatabase);
-
-test("alerts of 101 subscriptions that are disabled at once are raised in transactions of 100", async () => {
-  await disable();
-  await look();
-  expect(disabledOnes().toSorted()).toEqual(ids);
-  const transactions = await database.db.sql<{ count: number }[]>`
-    select count(*)::int as count from incidents group by xmin::text`;
-  expect(transactions.map((one) => one.count).toSorted((a, b) => b - a)).toEqual([100, 1]);
-  expect(await countOf("mails")).toBe(MANY);
-});
 
 test("an alert that PostgreSQL rejects does not block alerts of other subscriptions, and is raised once the cause is removed", async () => {
   const [refused = ""] = ids.slice(60);
@@ -70,38 +58,6 @@ test("a mail that cannot be composed does not block the mails of other partners"
   await sql.unsafe("alter table alerts drop constraint refused");
   await look();
   expect(await countOf("mails")).toBe(MANY);
-});
-
-test("a disabled subscription with a raised alert is not examined again until it is enabled or deleted", async () => {
-  await disable();
-  await look();
-  expect(await troubledIds()).toEqual([]);
-  const [enabled = "", deleted = ""] = ids;
-  await enable(enabled);
-  await database.db.sql`
-    update webhook_subscriptions set state = 'deleted', deleted_at = now() where id = ${deleted}`;
-  expect(await troubledIds()).toEqual([enabled, deleted]);
-  await look();
-  // An incident that continues after an enable stays open until the next success.
-  expect(await troubledIds()).toEqual([enabled]);
-});
-
-test("the last success is queried only if the failure counter fell or is 0", async () => {
-  const [id = ""] = ids;
-  const { sql } = database.db;
-  const fail = (failures: number) =>
-    sql`update webhook_subscriptions set consecutive_failure_count = ${failures} where id = ${id}`;
-  const lastSuccess = async () => (await seeSubscriptions(database.db, [id]))[0]?.lastSuccessAt;
-  await addAttempt(database.db, id, { event: "webhook.test" });
-  await fail(10);
-  await look();
-  expect(await lastSuccess()).toBeNull();
-  await fail(11);
-  expect(await lastSuccess()).toBeNull();
-  await fail(9);
-  expect(await lastSuccess()).toBeInstanceOf(Date);
-  await fail(0);
-  expect(await lastSuccess()).toBeInstanceOf(Date);
 });
 
 const MANY = 101;
@@ -157,8 +113,6 @@ async function look(): Promise<void> {
   const log = { ...silentLog, warn: note, error: note };
   raised.push(...(await detectIncidents({ db: database.db, log, box })));
 }
-
-const troubledIds = async () => (await findTrouble(database.db, false)).troubled;
 
 const disabledOnes = () =>
   raised.flatMap(({ kind, subscriptionId }) => (kind === "disabled" ? [subscriptionId] : []));

@@ -1,8 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
 
 import { verify } from "@octokit/webhooks-methods";
-import { ulid } from "ulid";
-
 import { postAlerts } from "../../../dispatcher/alerts/detect.ts";
 import { claimPosts } from "../../../dispatcher/alerts/queries.ts";
 import { removeOldIncidents } from "../../../dispatcher/maintenance/removal-queries.ts";
@@ -12,16 +10,13 @@ import { Reach } from "../../../dispatcher/delivery/reach.ts";
 import { HttpClient } from "../../../dispatcher/http/client.ts";
 import { addMs, systemClock } from "../../../src/lib/clock.ts";
 import { parseNetworks } from "../../../src/lib/egress.ts";
-import { newSecret } from "../../../src/lib/secrets.ts";
-import { ALERT_KINDS, alertSecretAssociatedData } from "../../../src/outbox/alert.ts";
 import { type MailMessage, openMail } from "../../../src/outbox/mail.ts";
 import { noteDisabling } from "../../../src/webhooks/queries/incidents.ts";
 import {
   changeSubscription,
   lockSubscription,
 } from "../../../src/webhooks/queries/subscriptions.ts";
-import { detectIncidents } from "../../support/alerts.ts";
-import { addAttempt } from "../../support/attempts.ts";
+import { detectIncidents, setAlerts } from "../../support/alerts.ts";
 import { removeAll } from "../../support/maintenance.ts";
 import { createTestBox, silentLog } from "../../support/dispatch.ts";
 import { forceHistory } from "../../support/history.ts";
@@ -29,7 +24,6 @@ import {
   forgetQueue,
   insertSubscription,
   insertTenant,
-  makeWait,
   record,
   reviewAction,
   type Tenant,
@@ -53,34 +47,6 @@ describe("an alert", () => {
     expect(await mails()).toHaveLength(1);
   });
 
-  test("is raised at 5, 10 and 18 failures in a row, and when the subscription is disabled", async () => {
-    const one = await subscribed();
-    await settle(one);
-    const seen: string[][] = [];
-    for (const failures of [4, 5, 9, 10, 17, 18, 19]) {
-      await setFailures(one, failures);
-      seen.push(await raised());
-    }
-    expect(seen).toEqual([[], ["failures_5"], [], ["failures_10"], [], ["failures_18"], []]);
-    await database.db.sql`
-      update webhook_subscriptions
-         set consecutive_failure_count = 20, state = 'disabled', disabled_at = now(), disabled_reason = 'x'
-       where id = ${one.id}`;
-    expect(await raised()).toEqual(["disabled"]);
-    expect(await raised()).toEqual([]);
-    expect(await mails()).toHaveLength(4);
-  });
-
-  test("is raised for a head that failed twice and waits, not for one that failed once", async () => {
-    const one = await subscribed();
-    await record(database.db, [reviewAction(one.tenant)]);
-    const wait = (attempt: number) => makeWait(database.db, one.id, { attempt });
-    await wait(2);
-    expect(await raised()).toEqual([]);
-    await wait(3);
-    expect(await raised()).toEqual(["head_retrying"]);
-  });
-
   test("is raised for an event that waits for 15 minutes without a failure, once backlogs are counted", async () => {
     const one = await subscribed();
     await record(database.db, [reviewAction(one.tenant)]);
@@ -100,24 +66,6 @@ describe("an alert", () => {
     await recordedAgo(15.1);
     expect(await raised(false)).toEqual([]);
     expect(await raised()).toEqual(["oldest_waiting"]);
-  });
-
-  test("reports a recovery at the next 2xx, not at an enable", async () => {
-    const one = await subscribed(20);
-    await settle(one);
-    await database.db.sql`
-      update webhook_subscriptions set state = 'disabled', disabled_at = now(), disabled_reason = 'x' where id = ${one.id}`;
-    expect(await raised()).toContain("disabled");
-    await database.db.sql`
-      update webhook_subscriptions
-         set state = 'active', consecutive_failure_count = 0, disabled_at = null, disabled_reason = null
-       where id = ${one.id}`;
-    expect(await raised()).toEqual([]);
-    expect(await raised()).toEqual([]);
-    await addAttempt(database.db, one.id, { event: "webhook.test" });
-    expect(await raised()).toEqual(["recovered"]);
-    expect(await raised()).toEqual([]);
-    expect((await mails()).at(-1)?.subject).toEndWith('"Test" has recovered');
   });
 
   test.each([[false], [true]])(
@@ -433,28 +381,8 @@ async function setFailures({ id }: Subscribed, failures: number): Promise<void> 
     update webhook_subscriptions set consecutive_failure_count = ${failures} where id = ${id}`;
 }
 
-async function settle(
-  { tenant }: Subscribed,
-  settings: {
-    kinds?: readonly string[];
-    recipients?: string[];
-    confirmed?: string[];
-    digest?: number;
-    url?: string;
-  } = {},
-): Promise<string> {
-  const id = ulid();
-  const secret = newSecret();
-  const { partnerId } = tenant;
-  const url = settings.url ?? null;
-  const sealed = url && box.seal(secret, alertSecretAssociatedData(partnerId, id));
-  await database.db.sql`
-    insert into alert_settings (id, partner_id, recipients, confirmed_recipients, kinds, oldest_waiting_minutes, digest_minutes, webhook_url,
-                                sealed_secret, secret_fingerprint, updated_at)
-    values (${id}, ${partnerId}, ${settings.recipients ?? null}, ${settings.confirmed ?? []}, ${[...(settings.kinds ?? ALERT_KINDS)]}, 15,
-            ${settings.digest ?? 0}, ${url}, ${sealed}, ${url && "0123456789abcdef"}, now())`;
-  return secret;
-}
+const settle = ({ tenant }: Subscribed, settings?: Parameters<typeof setAlerts>[2]) =>
+  setAlerts({ db: database.db, box }, tenant.partnerId, settings);
 
 async function mails(): Promise<MailMessage[]> {
   const rows = await database.db.sql<{ id: string; sealed: string }[]>`

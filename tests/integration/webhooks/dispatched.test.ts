@@ -1,4 +1,4 @@
-import { afterEach, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 
 import { verify } from "@octokit/webhooks-methods";
 import Ajv2020 from "ajv/dist/2020.js";
@@ -6,17 +6,12 @@ import addFormats from "ajv-formats";
 
 import type { RawDb } from "../../../db/client.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
-import { createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
-import { Receiver, until } from "../../support/network/receiver.ts";
-import { startWebhooks } from "../../support/webhooks.ts";
-import { fixture } from "../../support/fixture.ts";
+import { type Receiver, until } from "../../support/network/receiver.ts";
+import { webhookDeliveries } from "../../support/webhook-deliveries.ts";
 
 // Effects of the routes at the partner's endpoint: the whole dispatcher runs beside the API.
 
-const stores = fixture(createTestSchedule);
-const world = fixture(() =>
-  startWebhooks({ schedule: stores.schedule, config: { batchHourMs: HOUR_MS } }),
-);
+const { world, ...running } = webhookDeliveries();
 
 test("a test event is signed and recorded like any other, and overtakes a blocked head", async () => {
   const { id, secret } = await start();
@@ -96,31 +91,6 @@ test("a rotation takes effect at the next attempt, which carries both signatures
   expect(signatures(1).headers["x-svc-signature-previous"]).toBeUndefined();
 });
 
-test("after the end of the grace period the next attempt carries one signature", async () => {
-  const { id } = await start();
-  const { body } = await post(`/${id}/rotate-secret`, { grace_period_hours: 24 });
-  await world.emit(1);
-  await until("the first", () => receiver.received.length === 1);
-  expect(signatures(0).headers["x-svc-signature-previous"]).toBeDefined();
-  expect((await world.ask("DELETE", `/${id}/previous-secret`)).status).toBe(204);
-  await world.emit(1);
-  await until("the second", () => receiver.received.length === 2);
-  expect(await signatures(1).check(String(body["secret"]), "x-svc-signature")).toBe(true);
-  expect(signatures(1).headers["x-svc-signature-previous"]).toBeUndefined();
-});
-
-test("a new URL takes effect at the next attempt", async () => {
-  const { id } = await start();
-  const other = await Receiver.start();
-  started.push(other);
-  await world.emit(1);
-  await until("the first", () => receiver.received.length === 1);
-  await post(`/${id}`, { webhook_url: other.url });
-  await world.emit(1);
-  await until("the second", () => other.received.length === 1);
-  expect(receiver.received).toHaveLength(1);
-});
-
 test("a redelivered event is sent with its id, from attempt 1, after the events that were queued", async () => {
   const { id } = await start();
   const [first = ""] = await world.emit(1);
@@ -165,17 +135,6 @@ test("held events are delivered in order after an enable, and not before", async
   expect(receiver.eventIds.slice(before + 3)).toEqual(gone);
 });
 
-test("enabling a batch subscription dispatches an overdue batch at once", async () => {
-  const { id } = await start({ delivery_kind: "batch", batch_interval_hours: 1 });
-  await world.database.db.sql`
-    update webhook_subscriptions set state = 'disabled', disabled_at = now(), disabled_reason = 'r',
-           next_batch_at = now() - interval '10 seconds'
-     where id = ${id}`;
-  await world.emit(2);
-  await post(`/${id}/enable`);
-  await until("the batch", () => receiver.received.length === 2);
-});
-
 test("the dispatcher notices a delete at once, and sends nothing more", async () => {
   let deleted = "";
   let isRead = false;
@@ -193,7 +152,7 @@ test("the dispatcher notices a delete at once, and sends nothing more", async ()
             return rows;
           },
   });
-  const { id } = await start({}, watching);
+  const { id, dispatcher } = await start({}, watching);
   const answer = Promise.withResolvers<number>();
   receiver.answer = () => answer.promise;
   await world.emit(3);
@@ -207,7 +166,7 @@ test("the dispatcher notices a delete at once, and sends nothing more", async ()
   const recorded = async () =>
     (await db.sql`select from delivery_attempts where subscription_id = ${id}`).length;
   await until("the record of the POST under way", async () => (await recorded()) > 0);
-  await started[0]?.stop();
+  await dispatcher.stop();
   expect([receiver.received.length, await recorded()]).toEqual([1, 1]);
   const [skipped] = await db.sql`
     select count(*)::int as count from skipped_entries where subscription_id = ${id} and reason = 'deleted'`;
@@ -272,27 +231,15 @@ async function stopAndSkip(what: "subscription" | "partner" | "account", id: str
   Object.assign(world.tokens, { owner: await world.api.login(partner.owner.email) });
 }
 
-const HOUR_MS = 500;
-
 let receiver: Receiver;
-
-const started: { stop(): Promise<void> }[] = [];
-
-afterEach(async () => {
-  for (const one of started.splice(0)) await one.stop();
-});
 
 async function start(
   fields: Readonly<Record<string, unknown>> = {},
   db: RawDb = world.database.db,
 ) {
-  receiver = await Receiver.start();
-  const { box } = world.api.deps;
-  const dispatcher = startDispatcher({ db, box, schedule: stores.schedule, batchHourMs: HOUR_MS });
-  started.push(dispatcher, receiver);
-  // The fake clock stands still, unlike that of the dispatcher, so it is set to the present time.
-  world.clock.set(systemClock.now());
-  return world.subscribe({ webhook_url: receiver.url, ...fields });
+  receiver = await running.receiver();
+  const dispatcher = running.dispatcher({ db });
+  return { dispatcher, ...(await world.subscribe({ webhook_url: receiver.url, ...fields })) };
 }
 
 const post = (path: string, body?: unknown) => world.ask("POST", path, { body });

@@ -1,17 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 
-import type { DispatchStore } from "../../../dispatcher/store/store.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { detectIncidents } from "../../support/alerts.ts";
-import { createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
-import { Receiver, until } from "../../support/network/receiver.ts";
-import { settle, startWebhooks } from "../../support/webhooks.ts";
-import { fixture } from "../../support/fixture.ts";
+import { type Receiver, until } from "../../support/network/receiver.ts";
+import { settle } from "../../support/webhooks.ts";
+import { webhookDeliveries } from "../../support/webhook-deliveries.ts";
 
 // Contract 6.16: with a test the answer of the endpoint decides whether a subscription is enabled.
 
-const stores = fixture(createTestSchedule);
-const world = fixture(() => startWebhooks({ schedule: stores.schedule }));
+const { stores, world, dispatcher: dispatch, ...given } = webhookDeliveries();
 
 describe("a test that is answered 2xx", () => {
   test.each(["subscription", "review"])(
@@ -134,17 +131,6 @@ describe("a test that fails", () => {
     await look();
     expect(await alertsOf(id)).toEqual([]);
   });
-
-  test("can be tried again", async () => {
-    const { id, held } = await disabled();
-    receiver.answer = (_, count) => (count === 0 ? 500 : 200);
-    dispatch();
-    await enable(id);
-    await until("the decision", async () => (await shown(id))["pending_test_event_id"] === null);
-    await enable(id);
-    await until("the held events", () => receiver.received.length === held.length + 2);
-    expect(await isActive(id)).toBe(true);
-  });
 });
 
 describe("while the test is under way", () => {
@@ -231,21 +217,6 @@ describe("while the test is under way", () => {
     expect(row).toEqual({ state: "deleted", pending_test_event_id: null });
   });
 
-  test("a dispatcher that stops hands the test over", async () => {
-    const { id, held } = await disabled();
-    receiver.answer = (_, count) => (count === 0 ? "hang" : 200);
-    const first = dispatch();
-    const { body } = await enable(id);
-    await until("the test", () => receiver.received.length === 1);
-    const second = startNew();
-    await first.stop();
-    await until("the held events", () => receiver.received.length === held.length + 2);
-    const eventId = String(body["test_event_id"]);
-    expect(receiver.eventIds.slice(0, 2)).toEqual([eventId, eventId]);
-    expect(await isActive(id)).toBe(true);
-    await second.stop();
-  }, 60_000);
-
   test("a dispatcher that dies before the commit leaves it to the next one", async () => {
     const { id, held } = await disabled();
     const commit = () => new Promise<never>(() => {});
@@ -313,11 +284,6 @@ test("the audit log names the test", async () => {
   expect(details).toEqual({ subscription_id: id, held: "deliver", test: true });
 });
 
-test("an enable without a test sends none", async () => {
-  const { id } = await disabled();
-  expect((await enable(id, {})).body).not.toHaveProperty("test_event_id");
-});
-
 interface Failing {
   readonly url?: string;
   readonly timeoutMs?: number;
@@ -325,36 +291,13 @@ interface Failing {
 
 let receiver: Receiver;
 
-const started: { stop(): Promise<void> }[] = [];
-
 beforeEach(async () => {
-  receiver = await Receiver.start();
-  started.push(receiver);
+  receiver = await given.receiver();
 });
 
 afterEach(async () => {
-  for (const one of started.splice(0).toReversed()) await one.stop();
   await world.database.db.sql`truncate alerts, incidents`;
 });
-
-interface DispatchOptions {
-  readonly timeoutMs?: number;
-  readonly retryDelaysMs?: readonly number[];
-  readonly wrapStore?: (store: DispatchStore) => DispatchStore;
-}
-
-/** Starts a dispatcher that the test stops itself. */
-function startNew(options: DispatchOptions = {}) {
-  const { db } = world.database;
-  const { box } = world.api.deps;
-  return startDispatcher({ db, box, schedule: stores.schedule, ...options });
-}
-
-function dispatch(options?: DispatchOptions) {
-  const dispatcher = startNew(options);
-  started.push(dispatcher);
-  return dispatcher;
-}
 
 /** Makes the receiver leave its next request open, and returns the function that answers it. */
 function hold(): (status: number) => void {

@@ -3,20 +3,16 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { verify } from "@octokit/webhooks-methods";
 
 import { systemClock } from "../../../src/lib/clock.ts";
-import { ALERT_KINDS } from "../../../src/outbox/alert.ts";
 import { openMail } from "../../../src/outbox/mail.ts";
 import { detectIncidents, startAlerts } from "../../support/alerts.ts";
-import { createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
 import { CA, EXPIRED } from "../../support/network/certificates.ts";
 import { startRawReceiver } from "../../support/network/raw-receiver.ts";
-import { Receiver, until } from "../../support/network/receiver.ts";
-import { startWebhooks } from "../../support/webhooks.ts";
-import { fixture } from "../../support/fixture.ts";
+import { type Receiver, until } from "../../support/network/receiver.ts";
+import { webhookDeliveries } from "../../support/webhook-deliveries.ts";
 
 // Incidents and alert settings as a partner uses them.
 
-const stores = fixture(createTestSchedule);
-const world = fixture(() => startWebhooks({ schedule: stores.schedule }));
+const { world, ending, ...given } = webhookDeliveries();
 
 describe("the incident", () => {
   test("shows its beginning, the last response, the number of attempts by cause, and its alerts", async () => {
@@ -43,9 +39,8 @@ describe("the incident", () => {
 
   // Contract 7.13.
   test("of a failure of TLS has the reason, and so have the deliveries, the health, the alert and the mail", async () => {
-    const secure = await startRawReceiver("", { tls: EXPIRED });
+    const secure = ending(await startRawReceiver("", { tls: EXPIRED }));
     const id = await start({ webhook_url: secure.url });
-    started.push(secure);
     const counting = (failures: number) =>
       world.database.db
         .sql`update webhook_subscriptions set consecutive_failure_count = ${failures} where id = ${id}`;
@@ -129,7 +124,15 @@ describe("the alert settings", () => {
     expect((await alerts("GET")).body).toEqual({
       recipients: null,
       unconfirmed_recipients: [],
-      kinds: [...ALERT_KINDS],
+      kinds: [
+        "head_retrying",
+        "oldest_waiting",
+        "failures_5",
+        "failures_10",
+        "failures_18",
+        "disabled",
+        "recovered",
+      ],
       oldest_waiting_minutes: 15,
       digest_minutes: 10,
       webhook_url: null,
@@ -212,14 +215,13 @@ describe("the alert settings", () => {
 
 test("the POST of an alert verifies with the secret that the API showed", async () => {
   const id = await start();
-  const hooks = await Receiver.start();
-  started.push(hooks);
+  const hooks = await given.receiver();
   const made = await world.api.call("PATCH", "/partner/alerts", {
     token: world.tokens.owner,
     body: { webhook_url: hooks.url },
   });
   await disable(id);
-  started.push(startAlerts(world));
+  ending(startAlerts(world));
   await until("the alerts", () => hooks.received.length === 4);
   for (const { body, headers } of hooks.received)
     expect(await verify(String(made.body["secret"]), body, headers["x-svc-signature"] ?? "")).toBe(
@@ -229,21 +231,13 @@ test("the POST of an alert verifies with the secret that the API showed", async 
 
 let receiver: Receiver;
 
-const started: { stop(): unknown }[] = [];
-
 afterEach(async () => {
-  for (const one of started.splice(0)) await one.stop();
   await world.database.db.sql`truncate alerts, incidents, alert_settings`;
 });
 
 async function start(fields: Readonly<Record<string, unknown>> = {}): Promise<string> {
-  receiver = await Receiver.start();
-  const { db } = world.database;
-  const { box } = world.api.deps;
-  const http = { ca: [CA] };
-  started.push(startDispatcher({ db, box, schedule: stores.schedule, http }), receiver);
-  // The fake clock stands still, unlike that of the dispatcher, so it is set to the present time.
-  world.clock.set(systemClock.now());
+  receiver = await given.receiver();
+  given.dispatcher({ http: { ca: [CA] } });
   const { id } = await world.subscribe({ webhook_url: receiver.url, ...fields });
   return id;
 }

@@ -126,18 +126,6 @@ describe("showing the secret", () => {
       actor: world.tenants.partners[0].owner.id,
     });
   });
-
-  test("fails if the ciphertext was replaced by that of another subscription", async () => {
-    const { id: one } = await world.subscribe();
-    const { id: two } = await world.subscribe(batch);
-    const { sealed } = await rowOf(two);
-    await world.database.db.sql`
-      update webhook_subscriptions set sealed_secret = ${sealed} where id = ${one}`;
-    const answer = await post(`/${one}/secret`);
-    expect(answer.status).toBe(500);
-    expect(Object.keys(answer.body)).toEqual(["message", "code", "request_id"]);
-    expect((await post(`/${two}/secret`)).status).toBe(200);
-  });
 });
 
 describe("a test event", () => {
@@ -247,12 +235,6 @@ describe("disabling through the API", () => {
     const answers = await Promise.all(Array.from({ length: 10 }, () => post(`/${id}/disable`)));
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
     expect(await world.audit("WEBHOOK_DISABLED")).toHaveLength(rows + 1);
-  });
-
-  test("rejects unknown fields, and changes nothing", async () => {
-    const { id } = await world.subscribe();
-    expect((await post(`/${id}/disable`, { more: 1 })).status).toBe(422);
-    expect((await world.ask("GET", `/${id}`)).body["is_active"]).toBe(true);
   });
 });
 
@@ -421,12 +403,6 @@ describe("one delivery", () => {
     expect(attempts.map((one) => one.id)).toEqual(ids.slice(0, 2));
     expect(attempts[0]?.request_body).toBe('{"a":1}');
   });
-
-  test("is a 404 for an event that was never queued for the subscription", async () => {
-    const { id } = await world.subscribe({ events: ["review_flagged"] });
-    const [eventId = ""] = await world.emit(1);
-    expect((await show(id, eventId)).status).toBe(404);
-  });
 });
 
 describe("redelivering", () => {
@@ -468,18 +444,6 @@ describe("redelivering", () => {
       await again(id, eventId);
       expect((await rounds(id))[0]).toMatchObject({ round, sequence: round });
     }
-  });
-
-  test("a test event keeps the time that its body contains", async () => {
-    const { id } = await world.subscribe();
-    const { body } = await post(`/${id}/test`);
-    const at = world.clock.now();
-    await settle(world, id, "delivered");
-    world.clock.advance(1_000);
-    expect((await again(id, String(body["event_id"]))).status).toBe(202);
-    const [row] = await world.database.db.sql<{ at: Date; test: boolean }[]>`
-      select recorded_at as at, is_test as test from queued_entries where subscription_id = ${id}`;
-    expect(row).toEqual({ at, test: true });
   });
 
   test("is rejected while the event is queued, so that one of ten concurrent requests succeeds", async () => {
@@ -526,19 +490,6 @@ describe("redelivering several events", () => {
       queued: 3,
     });
     expect((await again(id, [second, first])).body).toEqual({ queued: 0 });
-  });
-
-  test("queues each event once for ten requests at the same time", async () => {
-    const { id } = await world.subscribe();
-    const ids = await world.emit(2);
-    await settle(world, id, "failed");
-    const answers = await Promise.all(Array.from({ length: 10 }, () => again(id, ids)));
-    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([202]));
-    expect(answers.map(({ body }) => Number(body["queued"])).toSorted()).toEqual([
-      ...Array.from({ length: 9 }, () => 0),
-      2,
-    ]);
-    expect(await queuedFor(world.database.db, id)).toHaveLength(2);
   });
 
   test("leaves out the events of another subscription", async () => {
@@ -680,11 +631,11 @@ describe("recovering", () => {
 
   test("is audited with its window", async () => {
     const { id } = await world.subscribe();
-    await recover(id, { since: since() });
-    expect((await world.audit("WEBHOOK_RECOVERED")).at(-1)?.["details"]).toMatchObject({
-      subscription_id: id,
-      queued: expect.any(Number),
-    });
+    const from = since();
+    await recover(id, { since: from });
+    const details = (await world.audit("WEBHOOK_RECOVERED")).at(-1)?.["details"];
+    expect(details).toMatchObject({ subscription_id: id, queued: expect.any(Number) });
+    expect(new Date(String(fieldsOf(details)["since"]))).toEqual(new Date(from));
   });
 
   test("takes a window of 30 days, and rejects a longer one and what is none", async () => {

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
+import { createApp } from "../../../src/app.ts";
+import { BASE_PATH } from "../../../src/http/access.ts";
 import { createRateLimiter } from "../../../src/http/rate-limit.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { connectRedis } from "../../../src/lib/redis.ts";
@@ -231,27 +233,23 @@ describe("an operator's link to a partner's pages", () => {
 });
 
 describe("the session of a link", () => {
-  const OUTSIDE = [
-    ["GET", "/partner/users"],
-    ["GET", "/partner/accounts"],
-    ["GET", "/partner/audit-log"],
-    ["GET", "/partner/tokens"],
-    ["GET", "/partner/alerts"],
-    ["GET", "/partner/embedding"],
-    ["GET", "/partner/oauth-clients"],
-    ["GET", "/account/sessions"],
-    ["GET", "/account/api-token"],
-    ["GET", "/account/personal-access-tokens"],
-    ["POST", "/account/personal-access-tokens", { name: "more" }],
-    ["POST", "/change-password", { current_password: "x" }],
-    ["POST", "/partner/portal-links", { pages: ["webhooks"] }],
-    ["POST", "/partner/account-owner/token", { account_id: 1 }],
-    ["PATCH", "/partner/embedding", { origins: [] }],
-    ["GET", "/admin/users"],
-  ] as const;
-  test.each(OUTSIDE)("may not %s %s", async (...[method, path, body]) => {
+  test("may call nothing outside of the webhooks, /verify-token and /logout", async () => {
     const token = await opened({ pages: ["webhooks"], access: "write" });
-    expect((await ask(token, path, method, body)).status).toBe(403);
+    const outside = createApp(api.deps).routes.flatMap(({ method, path, hooks }) => {
+      const below = path.slice(BASE_PATH.length);
+      // The token may always end itself, so `/sso/revoking-token` is left out like `/logout`.
+      const inside = /^\/(?:partner\/webhooks|verify-token|logout|sso\/revoking-token)(?:\/|$)/;
+      const isInside = inside.test(below);
+      const takesTokens = Array.isArray(hooks.detail?.security?.[0]?.bearer);
+      if (isInside || !path.startsWith(BASE_PATH) || /HEAD|ALL/.test(method)) return [];
+      return takesTokens ? [{ method, path: below.replaceAll(/:\w+/g, "999999") }] : [];
+    });
+    expect(outside.length).toBeGreaterThan(100);
+    for (const { method, path } of outside) {
+      const body = method === "GET" || method === "DELETE" ? undefined : { surplus: 1 };
+      const { status } = await ask(token, path, method, body);
+      expect([method, path, status]).toEqual([method, path, 403]);
+    }
   });
 
   test("for reading changes nothing, and the audit log marks changes of one for writing", async () => {
@@ -298,15 +296,6 @@ describe("the session of a link", () => {
     expect((await ask(token, `/partner/webhooks/${ids[0]}`)).status).toBe(404);
   });
 
-  test("ends when its creator is deactivated, and so do unused links", async () => {
-    const { user, token } = await freshAdmin();
-    const session = await opened({ pages: ["webhooks"] }, token);
-    const url = urlOf(await link({ pages: ["webhooks"] }, token));
-    expect((await ask(owner, `/partner/users/${user.id}/deactivate`, "POST", {})).status).toBe(200);
-    expect((await ask(session, "/partner/webhooks")).status).toBe(401);
-    expect(said(await redeem(url))).toEqual([400, "invalid_code"]);
-  });
-
   test("is listed among the sessions of its creator, who may end it", async () => {
     const { token } = await freshAdmin();
     const session = await opened({ pages: ["webhooks"] }, token);
@@ -317,23 +306,6 @@ describe("the session of a link", () => {
     const found = list.find(({ method }) => method === "portal");
     expect((await ask(token, `/account/sessions/${found?.id}`, "DELETE")).status).toBe(204);
     expect((await ask(session, "/partner/webhooks")).status).toBe(401);
-  });
-
-  test("is not opened by a link after its creator has signed out", async () => {
-    const { token } = await freshAdmin();
-    const url = urlOf(await link({ pages: ["webhooks"] }, token));
-    await ask(token, "/logout");
-    expect(said(await redeem(url))).toEqual([400, "invalid_code"]);
-  });
-
-  test("ends when the partner is suspended", async () => {
-    const [, two] = tenants.partners;
-    const session = await opened({ pages: ["webhooks"] }, rival);
-    const path = `/admin/partners/${two.id}`;
-    expect((await ask(root, `${path}/deactivate`, "POST", {})).status).toBe(200);
-    expect((await ask(session, "/partner/webhooks")).status).toBe(401);
-    await ask(root, `${path}/activate`, "POST", {});
-    rival = await api.login(two.owner.email);
   });
 });
 

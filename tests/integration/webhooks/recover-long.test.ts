@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
-import type { Db, RawDb } from "../../../db/client.ts";
+import type { RawDb } from "../../../db/client.ts";
 import { SUBSCRIBABLE_EVENTS } from "../../../src/outbox/event.ts";
 import { recover } from "../../../src/webhooks/actions/queue-events.ts";
 import { BATCH_ROWS, undelivered } from "../../../src/webhooks/queries/missed.ts";
@@ -20,20 +20,12 @@ import { fixture } from "../../support/fixture.ts";
 
 const world = fixture(startWebhooks);
 
-test("is read in batches, and only events that the log does not settle are looked up", async () => {
+test("finds the missed events of several batches", async () => {
   const { id, since, missed } = await busy(2 * BATCH_ROWS + 1, 1_000);
-  const { counting, rows, asked } = counted();
-  const { ids: found } = await undelivered(counting, await find(id), {
-    since,
-    until: world.clock.now(),
-    settledSince: since,
-    events: ["review_received"],
-    limit: 10_000,
-  });
+  const window = { since, until: world.clock.now(), settledSince: since, limit: 10_000 };
+  const found = await undelivered(db, await find(id), { ...window, events: ["review_received"] });
   expect(missed.length).toBeGreaterThan(2);
-  expect(found).toEqual(missed);
-  expect(rows.get("events.piece")).toEqual([BATCH_ROWS, BATCH_ROWS, 1]);
-  expect(asked).toEqual(missed);
+  expect(found.ids).toEqual(missed);
 });
 
 test("finds the last event of a full batch", async () => {
@@ -84,29 +76,12 @@ describe("a call after earlier ones", () => {
     });
     expect(first.body).toEqual({ queued: LIMIT });
   });
-  const look = async (changes: { since?: Date; events?: readonly string[] } = {}) => {
-    const { counting, asked } = counted();
+  const look = async () => {
     const window = { since, until: world.clock.now(), settledSince: since, limit: LIMIT };
     // Every event value, as for a subscription without a filter.
-    const { ids } = await undelivered(counting, await find(id), {
-      ...window,
-      events: SUBSCRIBABLE_EVENTS,
-      ...changes,
-    });
-    return { ids, asked };
+    const events = SUBSCRIBABLE_EVENTS;
+    return (await undelivered(db, await find(id), { ...window, events })).ids;
   };
-
-  test("reads only events that they have not processed", async () => {
-    const rest = missed.slice(LIMIT);
-    expect(await look()).toEqual({ ids: rest, asked: rest });
-  });
-
-  test("reads everything again for a window that begins earlier, and for other event values", async () => {
-    const earlier = new Date(since.getTime() - 1);
-    expect((await look({ since: earlier })).asked).toHaveLength(missed.length);
-    expect((await look({ events: ["review_received"] })).asked).toHaveLength(missed.length);
-    expect((await look({ since: new Date(since.getTime() + 1) })).asked).toHaveLength(500);
-  });
 
   test("queues again what has failed since", async () => {
     const [again = 0] = missed;
@@ -117,14 +92,13 @@ describe("a call after earlier ones", () => {
       select ${ulid(world.clock.now().getTime())}, subscription_id, sequence, event_id, event, round, 4,
              ${world.clock.now()}, 1, 'failed', '{}', '{}', false, 'full', recorded_at
         from gone`;
-    expect((await look()).ids).toEqual([again, ...missed.slice(LIMIT)]);
+    expect(await look()).toEqual([again, ...missed.slice(LIMIT)]);
   });
 
-  test("reads everything again once something was skipped", async () => {
+  test("finds all again once something was skipped", async () => {
     await world.ask("POST", `/${id}/disable`);
     await world.ask("POST", `/${id}/enable`, { body: { held: "skip" } });
-    const first = missed.slice(0, LIMIT);
-    expect(await look()).toEqual({ ids: first, asked: first });
+    expect(await look()).toEqual(missed.slice(0, LIMIT));
   });
 });
 
@@ -182,22 +156,4 @@ async function busy(count: number, missEvery: number) {
   const missed = await db.sql<{ id: number }[]>`
     select id from review_history where event_id = any(${eventIds}) and sequence is null order by id`;
   return { id, since, missed: missed.map((row) => row.id) };
-}
-
-/** Makes a database that counts the rows that `undelivered` reads. */
-function counted() {
-  const rows = new Map<string, number[]>();
-  const asked: number[] = [];
-  const counting = new Proxy(db, {
-    get: (target, key) =>
-      key !== "run"
-        ? Reflect.get(target, key)
-        : async (statement: { name: string }, given: { ids?: readonly number[] }) => {
-            const found = await target.run(statement as never, given);
-            rows.set(statement.name, [...(rows.get(statement.name) ?? []), found.length]);
-            asked.push(...(given.ids ?? []));
-            return found;
-          },
-  }) as Db;
-  return { counting, rows, asked };
 }

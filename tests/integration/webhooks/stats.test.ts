@@ -349,13 +349,6 @@ describe("the charts", () => {
     expect(Object.keys((body["points"] as object[])[0] ?? {})).not.toContain("events");
   });
 
-  test("show the last day in hours by default", async () => {
-    const { id } = await world.subscribe();
-    const { body } = await stats(id, "");
-    expect(body["step"]).toBe(3600);
-    expect((body["points"] as unknown[]).length).toBeGreaterThanOrEqual(24);
-  });
-
   test("reject a range that the rules refuse, with the fields at fault, and accept any other", async () => {
     const { id } = await world.subscribe();
     const errors = async (query: string) => {

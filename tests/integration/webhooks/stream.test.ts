@@ -4,17 +4,10 @@ import { connect as connectTo, createServer, type Socket } from "node:net";
 
 import { ulid } from "ulid";
 
-import { connect } from "../../../db/client.ts";
-import {
-  EventStreams,
-  messageOf as bytesOf,
-  STREAM_LIMITS,
-} from "../../../src/http/event-stream.ts";
+import { EventStreams, type STREAM_LIMITS } from "../../../src/http/event-stream.ts";
 import { BASE_PATH } from "../../../src/http/access.ts";
 import { Problem } from "../../../src/lib/problem.ts";
 import { AttemptFeed } from "../../../src/webhooks/actions/attempt-feed.ts";
-import { WatchedSubscriptions, type Watcher } from "../../../src/webhooks/actions/watch.ts";
-import { subscriptionById } from "../../../src/webhooks/queries/subscriptions.ts";
 import { addAttempt } from "../../support/attempts.ts";
 import { listen } from "../../support/network/raw-receiver.ts";
 import { until } from "../../support/network/receiver.ts";
@@ -62,150 +55,17 @@ test("begins with the present state, although another stream was told an older o
   expect(first.messages[2]).toMatchObject(isDisabled);
 });
 
-/** Starts watchers of some subscriptions as in a process of their own, and records its queries. */
-async function watchInProcess(ids: readonly string[], perSubscription: number) {
-  const { clock, database, tenants } = world;
-  const queries = { count: 0 };
-  const onStatement = () => void (queries.count += 1);
-  const db = connect(database.url, { max: 4, name: "test", onStatement });
-  const watched = new WatchedSubscriptions({ db, clock, config: world.api.deps.config });
-  const end = new AbortController();
-  const token = await world.api.login(tenants.partners[0].admin.email);
-  const jti = String(
-    JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString()).jti,
-  );
-  const checks = { made: 0, refuse: false };
-  const told: string[][] = [];
-  const watchers: Promise<void>[] = [];
-  for (const id of ids) {
-    const found = await subscriptionById(database.db, tenants.partners[0].id, id);
-    if (found === undefined) throw new Error("There is no subscription.");
-    for (let n = 0; n < perSubscription; n++) {
-      const list: string[] = [];
-      told.push(list);
-      const sink = {
-        send: (message: Uint8Array) =>
-          void list.push(
-            /^(?:id: (.*)\n)?event: (.*)\n/
-              .exec(String(Buffer.from(message)))
-              ?.slice(1)
-              .join(" ") ?? "",
-          ),
-        beat: () => {},
-        drained: async () => {},
-      };
-      const mayRead: Watcher["mayRead"] = async () => {
-        checks.made += 1;
-        return !checks.refuse;
-      };
-      watchers.push(watched.follow(found, { jti, sink, mayRead }, end.signal));
-    }
-  }
-  await until("all are greeted", () => told.every(({ length }) => length === 2));
-  const look = async () => {
-    await until("the streams sleep", () => clock.sleepers > 0);
-    const before = queries.count;
-    clock.advance(LOOK_MS);
-    await until("the look", () => queries.count > before && clock.sleepers > 0);
-  };
-  const stop = async () => {
-    end.abort();
-    await Promise.all(watchers);
-    await db.close();
-  };
-  return { queries, checks, told, token, watchers, look, stop };
-}
-
-test("a poll is one query for any number of streams and subscriptions, and every stream gets everything", async () => {
-  const [one, other] = [
-    await world.subscribe(),
-    await world.subscribe({ delivery_kind: "batch", batch_interval_hours: 1 }),
-  ];
-  const process = await watchInProcess([one.id, other.id], 10);
-  await process.look();
-  expect(process.checks.made).toBe(20);
-  const made = await attempt(one.id);
-  process.queries.count = 0;
-  await process.look();
-  await until(
-    "the attempt",
-    () => process.told.filter((list) => list.includes(`${made} attempt`)).length === 10,
-  );
-  expect(process.queries.count).toBe(1);
-  expect(process.checks.made).toBe(20);
-  // Every fourth poll reads the health of each subscription, and passes `countedUntil` on to it.
-  await process.look();
-  await process.look();
-  await until("the health", () =>
-    process.told.every((list) => list.filter((event) => event === " health").length === 2),
-  );
-  expect(process.queries.count).toBe(1 + 1 + 1 + 2);
-  await process.stop();
-  expect(new Set(process.told.map(String))).toEqual(
-    new Set([` subscription, health,${made} attempt, health`, " subscription, health, health"]),
-  );
-});
-
-test("a bearer check is repeated when its data changes, and twice an hour", async () => {
-  const { id } = await world.subscribe();
-  const { sql } = world.database.db;
+test.each(["the token is revoked", "the user is inactive"])("ends when %s", async (cause) => {
   const { admin } = world.tenants.partners[0];
-  const process = await watchInProcess([id], 2);
-  const made = async () => {
-    const before = process.checks.made;
-    await process.look();
-    return process.checks.made - before;
-  };
-  expect([await made(), await made()]).toEqual([2, 0]);
-  await sql`update tokens set last_used_at = now() where user_id = ${admin.id}`;
-  expect(await made()).toBe(0);
-  await sql`update users set role = 'partner_owner' where id = ${admin.id}`;
-  expect([await made(), await made()]).toEqual([2, 0]);
-  await sql`update users set role = 'partner_admin' where id = ${admin.id}`;
-  expect(await made()).toBe(2);
-  world.clock.advance(1_800_000);
-  expect(await made()).toBe(2);
-  await world.api.call("GET", "/logout", { token: process.token });
-  expect(await made()).toBe(2);
-  process.checks.refuse = true;
-  let haveEnded = false;
-  const ended = Promise.all(process.watchers).then(() => void (haveEnded = true));
-  await afterLooks("the end of all", () => haveEnded);
-  await ended;
-  await process.stop();
-});
-
-test("a failure is logged while the client is connected, and not after it has disconnected", async () => {
-  const warned: string[] = [];
-  const log = { ...world.api.deps.log, warn: (event: string) => void warned.push(event) };
-  const streams = new EventStreams({ log, clock: world.clock });
-  const failing = streams.open(userOf(1), async () => {
-    throw new Error("A statement failed.");
-  });
-  expect(await failing.text()).toBe("");
-  expect(warned).toEqual(["stream.failed"]);
-  const left = Promise.withResolvers<void>();
-  const told = Promise.withResolvers<void>();
-  const { body } = streams.open(userOf(1), async (sink) => {
-    await left.promise;
-    sink.send(bytesOf("late", {}));
-    told.resolve();
-    throw new Error("A statement that was under way failed.");
-  });
-  await body?.cancel();
-  left.resolve();
-  await told.promise;
-  await Bun.sleep(0);
-  expect(warned).toEqual(["stream.failed"]);
-});
-
-test("ends when the token is revoked", async () => {
-  const token = await world.api.login(world.tenants.partners[0].admin.email);
+  const { sql } = world.database.db;
+  const token = await world.api.login(admin.email);
   const { id } = await world.subscribe();
   const stream = await follow(id, token);
   await until("the first messages", () => stream.messages.length === 2);
-  await world.api.call("GET", "/logout", { token });
+  if (cause === "the token is revoked") await world.api.call("GET", "/logout", { token });
+  else await sql`update users set is_active = false where id = ${admin.id}`;
   await afterLooks("the end", () => stream.state.ended);
+  await sql`update users set is_active = true where id = ${admin.id}`;
 });
 
 test("ends when the subscription is deleted", async () => {
@@ -283,18 +143,23 @@ test("that are read stay open, however often one beyond the limit is refused", a
 const userOf = (userId: number, partnerId: number | null = 1) =>
   ({ userId, partnerId, impersonatorId: null, tokenKind: "access", jti: `of-${userId}` }) as const;
 
-test("of portal sessions are limited to three each and 50 per creator, besides the five of the creator", async () => {
-  const streams = new EventStreams({ log: world.api.deps.log, clock: world.clock });
-  const begin = (viewer: Parameters<typeof streams.open>[0]) => {
+/** Opens streams without a connection; a stream that is not opened is the code of its error. */
+function opening(stopping?: AbortSignal) {
+  const streams = new EventStreams({ log: world.api.deps.log, clock: world.clock, stopping });
+  return (viewer: Parameters<typeof streams.open>[0]): Response | string => {
     try {
       return streams.open(
         viewer,
         (_, signal) => new Promise((resolve) => signal.addEventListener("abort", () => resolve())),
       );
     } catch (error) {
-      return error instanceof Problem ? error.code : error;
+      return error instanceof Problem ? error.code : String(error);
     }
   };
+}
+
+test("of portal sessions are limited to three each and 50 per creator, besides the five of the creator", async () => {
+  const begin = opening();
   const refused = "rate_limited";
   const [first] = [begin(sessionOf(0)), begin(sessionOf(0)), begin(sessionOf(0))];
   expect(begin(sessionOf(0))).toBe(refused);
@@ -371,48 +236,18 @@ test.each(Object.entries(VIEWERS))(
   },
 );
 
-test("of the people of one partner are limited to 50, and ten are kept for operators", () => {
-  const streams = new EventStreams({ log: world.api.deps.log, clock: world.clock });
-  const codeOf = (user: number, partnerId: number | null) => {
-    try {
-      streams.open(userOf(user, partnerId), () => new Promise(() => {}));
-      return "open";
-    } catch (error) {
-      return error instanceof Problem ? error.code : error;
-    }
-  };
-  for (let i = 0; i < 50; i++) expect(codeOf(i, 1)).toBe("open");
-  expect(codeOf(50, 1)).toBe("rate_limited");
-  for (let i = 0; i < 140; i++) expect(codeOf(100 + i, 2 + (i % 4))).toBe("open");
-  expect(codeOf(300, 6)).toBe("overloaded");
-  for (let i = 0; i < 10; i++) expect(codeOf(400 + i, null)).toBe("open");
-  expect(codeOf(410, null)).toBe("overloaded");
-});
-
-test("are limited per process, and end when the process stops", async () => {
+test("of the people of one partner are limited to 50, ten are kept for operators, and all end with the process", async () => {
   const stopping = new AbortController();
-  const log = world.api.deps.log;
-  const limits = { ...STREAM_LIMITS, perProcess: 2, keptForOperators: 0, perUser: 2 };
-  const streams = new EventStreams({ log, clock: world.clock, stopping: stopping.signal }, limits);
-  const begin = (user: number) =>
-    streams.open(
-      userOf(user),
-      (_, signal) => new Promise((resolve) => signal.addEventListener("abort", () => resolve())),
-    );
-  const codeOf = (user: number) => {
-    try {
-      begin(user);
-      return undefined;
-    } catch (error) {
-      return error instanceof Problem ? error.code : error;
-    }
-  };
-  const first = begin(1).body as ReadableStream<Uint8Array>;
-  begin(1);
-  expect([codeOf(1), codeOf(2)]).toEqual(["rate_limited", "overloaded"]);
+  const begin = opening(stopping.signal);
+  const open = Array.from({ length: 50 }, (_, i) => begin(userOf(i)));
+  expect(begin(userOf(50))).toBe("rate_limited");
+  for (let i = 0; i < 140; i++) open.push(begin(userOf(100 + i, 2 + (i % 4))));
+  expect(begin(userOf(300, 6))).toBe("overloaded");
+  for (let i = 0; i < 10; i++) open.push(begin(userOf(400 + i, null)));
+  expect(begin(userOf(410, null))).toBe("overloaded");
   stopping.abort();
-  const { done } = await first.getReader().read();
-  expect(done).toBe(true);
+  for (const one of open) expect(one).toBeInstanceOf(Response);
+  await Promise.all(open.map((one) => one instanceof Response && one.text()));
 });
 
 describe("with bodies, or after an attempt", () => {
@@ -484,19 +319,6 @@ describe("with bodies, or after an attempt", () => {
     return { told, look: () => feed.sendNew(sink) };
   }
 
-  test("sends an attempt that is committed after others that started later", async () => {
-    const { id } = await world.subscribe();
-    const { told, look } = await feedOf(id);
-    const begun = world.clock.now();
-    world.clock.advance(20_000);
-    const late = await attempt(id);
-    await look();
-    expect(told).toEqual([late]);
-    const early = await attempt(id, begun);
-    await look();
-    expect(told).toEqual([late, early]);
-  });
-
   test.each([
     [30_000, true],
     [30_001, false],
@@ -547,24 +369,6 @@ describe("with bodies, or after an attempt", () => {
     });
     await until("the attempt", () => attempts(again).length === 1);
     expect(idsOf(again)).toEqual([missed]);
-  });
-
-  test("sends the next attempts when the client has read the ones before", async () => {
-    const streams = new EventStreams({ log: world.api.deps.log, clock: world.clock });
-    let sent = 0;
-    const { body } = streams.open(userOf(1), async (sink) => {
-      for (; sent < 3; sent++) {
-        sink.send(bytesOf("part", sent));
-        await sink.drained();
-      }
-    });
-    const reader = body?.getReader();
-    await Bun.sleep(0);
-    expect(sent).toBe(0);
-    for (let read = 1; read <= 3; read++) {
-      await reader?.read();
-      await until("the next part", () => sent === read);
-    }
   });
 
   test("waits for a client that does not read, and then sends everything", async () => {

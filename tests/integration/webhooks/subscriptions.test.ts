@@ -55,18 +55,6 @@ describe("creating a subscription", () => {
     expect(JSON.stringify(row)).not.toContain(secret);
   });
 
-  test("seals the secret for its partner and subscription", async () => {
-    const { body } = await create(immediate);
-    const [row] = await world.database.db.sql<{ sealed: string }[]>`
-      select sealed_secret as sealed from webhook_subscriptions`;
-    const partnerId = world.tenants.partners[0].id;
-    const { box } = world.api.deps;
-    const sealed = row?.sealed ?? "";
-    const id = String(body["id"]);
-    expect(box.open(sealed, `webhook:${partnerId}:${id}`)).toBe(String(body["secret"]));
-    expect(() => box.open(sealed, `webhook:${partnerId + 1}:${id}`)).toThrow();
-  });
-
   test("stores the settings of an immediate subscription", async () => {
     const asked = {
       ...immediate,
@@ -89,17 +77,6 @@ describe("creating a subscription", () => {
     expect(new Date(String(body["next_batch_at"])).getTime()).toBe(
       world.clock.now().getTime() + 12 * HOUR_MS,
     );
-  });
-
-  test("assigns one of 64 shards and creates its sequence", async () => {
-    const { body } = await create(immediate);
-    const [row] = await world.database.db.sql<{ shard: number; last: number }[]>`
-      select s.shard, q.last_sequence as last
-        from webhook_subscriptions s join outbox_sequences q on q.subscription_id = s.id
-       where s.id = ${String(body["id"])}`;
-    expect(row?.last).toBe(0);
-    expect(row?.shard).toBeGreaterThanOrEqual(0);
-    expect(row?.shard).toBeLessThan(64);
   });
 
   test("leaves an audit row without the secret", async () => {
@@ -166,23 +143,6 @@ describe("creating a subscription", () => {
     }
   });
 
-  test("names the missing fields of an empty body", async () => {
-    const { body } = await create({});
-    expect(body["errors"]).toEqual({
-      label: ["is required"],
-      webhook_url: ["is required"],
-      delivery_kind: ["is required"],
-    });
-  });
-
-  test.each([
-    ["a list", [immediate]],
-    ["a text", '"text"'],
-    ["null", "null"],
-  ])("rejects %s instead of an object", async (_, body) => {
-    expect((await create(body)).status).toBe(422);
-  });
-
   test("accepts every event of the catalog except webhook.test in the filter", async () => {
     const { body } = await create({ ...immediate, events: SUBSCRIBABLE_EVENTS });
     expect(body["events"]).toEqual([...SUBSCRIBABLE_EVENTS]);
@@ -222,24 +182,6 @@ describe("the slots", () => {
     expect((await remove(first.body["id"])).status).toBe(204);
     expect((await create(immediate)).status).toBe(201);
   });
-
-  test("never hold two while deletes and creates race", async () => {
-    let holder = await create(immediate);
-    for (let round = 0; round < 10; round++) {
-      const [, ...answers] = await Promise.all([
-        remove(holder.body["id"]),
-        create(immediate),
-        create(immediate),
-        create(immediate),
-      ]);
-      const made = answers.filter(({ status }) => status === 201);
-      expect(made.length).toBeLessThanOrEqual(1);
-      const [live] = await world.database.db.sql<{ n: number }[]>`
-        select count(*)::int as n from webhook_subscriptions where state <> 'deleted'`;
-      expect(live?.n).toBe(made.length);
-      holder = made[0] ?? (await create(immediate));
-    }
-  });
 });
 
 describe("reading subscriptions", () => {
@@ -260,13 +202,6 @@ describe("reading subscriptions", () => {
     await remove(mine.body["id"]);
     expect((await get("")).body).toEqual({ data: [], next_cursor: null });
   });
-
-  test.each(["limit=0", "limit=101", "limit=x", "cursor=nonsense", "limit=1&limit=2"])(
-    "rejects ?%s",
-    async (query) => {
-      expect((await get(`?${query}`)).status).toBe(422);
-    },
-  );
 
   test("returns the catalog with every event and the batch intervals", async () => {
     const { status, body } = await get("/events");

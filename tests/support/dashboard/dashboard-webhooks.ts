@@ -2,6 +2,7 @@ import type { HttpClientOptions } from "../../../dispatcher/http/pool.ts";
 import { startApi, type TestApi } from "../api.ts";
 import { createTestSchedule, startDispatcher } from "../dispatch.ts";
 import { addProvider, connectStore, created, report } from "../factory.ts";
+import { type Receiver, until } from "../network/receiver.ts";
 import { createDatabase } from "../postgres.ts";
 import { addTenants } from "../tenants.ts";
 import { browserFixture } from "./browser.ts";
@@ -25,6 +26,10 @@ export interface WebhookDashboard extends Dashboard {
   clear(): Promise<void>;
   /** Reports `count` new reviews of the first partner. */
   emit(count: number): Promise<void>;
+  /** Waits until a subscription has at least `count` attempts, at most 100. */
+  settled(id: string, count: number): Promise<void>;
+  /** Creates the subscription "Production", which 20 failures disable and which then holds two events. */
+  disabled(receiver: Receiver): Promise<string>;
 }
 
 interface Options {
@@ -72,6 +77,17 @@ async function startWebhookDashboard(options: Options): Promise<WebhookDashboard
     const { body } = await ask("GET", "");
     for (const { id } of body["data"] as { id: string }[]) await ask("DELETE", `/${id}`);
   };
+  const emit = async (count: number) => {
+    for (let i = 0; i < count; i++)
+      await report(api, provider, [created(siteId, `review-${++reviews}`)]);
+  };
+  const subscribe: WebhookDashboard["subscribe"] = async (fields) => {
+    await clear();
+    const body = { label: "Test", delivery_kind: "immediate", ...fields };
+    const made = await ask("POST", "", body);
+    if (made.status !== 201) throw new Error(`The create was answered ${made.text}`);
+    return { id: String(made.body["id"]), secret: String(made.body["secret"]) };
+  };
   return {
     get api() {
       return api;
@@ -92,16 +108,22 @@ async function startWebhookDashboard(options: Options): Promise<WebhookDashboard
     },
     ask,
     clear,
-    async subscribe(fields) {
-      await clear();
-      const body = { label: "Test", delivery_kind: "immediate", ...fields };
-      const made = await ask("POST", "", body);
-      if (made.status !== 201) throw new Error(`The create was answered ${made.text}`);
-      return { id: String(made.body["id"]), secret: String(made.body["secret"]) };
-    },
-    async emit(count) {
-      for (let i = 0; i < count; i++)
-        await report(api, provider, [created(siteId, `review-${++reviews}`)]);
+    subscribe,
+    emit,
+    settled: (id, count) =>
+      until(`${count} attempts`, async () => {
+        const { body } = await ask("GET", `/${id}/deliveries?limit=100`);
+        return (body["data"] as unknown[]).length >= count;
+      }),
+    async disabled(receiver) {
+      const { id } = await subscribe({ webhook_url: receiver.url, label: "Production" });
+      receiver.answer = () => 410;
+      await emit(20);
+      await until("disabled", async () => (await ask("GET", `/${id}`)).body["is_active"] === false);
+      await emit(2);
+      receiver.answer = () => 200;
+      receiver.received.length = 0;
+      return id;
     },
     async stop() {
       await browser.close();

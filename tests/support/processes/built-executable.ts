@@ -32,11 +32,11 @@ export async function builtExecutable(): Promise<string> {
   }
 }
 
-/** Returns a digest of the sources. The packages of `src/sdk` are not part of the executables, and tests build them there. */
+/** Returns a digest of the sources, without what the build of a package leaves in its folder. */
 function digestOfSources(): string {
   const sources = ["db", "dispatcher", "scripts/executables", "src"]
     .flatMap((folder) => [...new Bun.Glob(`${folder}/**/*`).scanSync({ cwd: ROOT })].toSorted())
-    .filter((name) => !name.startsWith("src/sdk/"));
+    .filter((name) => !/^src\/sdk\/.*\/(?:node_modules|dist|__pycache__)\//.test(name));
   const hash = createHash("sha256").update(COMMIT);
   for (const name of ["package.json", "bun.lock", "tsconfig.json", ...sources])
     hash.update(`\0${name}\0`).update(readFileSync(join(ROOT, name)));

@@ -34,7 +34,6 @@ describe("the history in words", () => {
       google,
       "Google restored the removed review",
     ],
-    ["review_removed", {}, google, "Google removed the review"],
     ["review_flagged", { reason: "Spam" }, kim, "Kim flagged the review [Spam]"],
     [
       "flag_status_changed",
@@ -45,10 +44,6 @@ describe("the history in words", () => {
     ["review_assigned", { user_id: 7 }, kim, "Kim assigned the review to Alex"],
     ["review_assigned", { user_id: 8 }, kim, "Kim assigned the review to a former colleague"],
     ["note_added", { body: "Call him" }, kim, "Kim added a note [Call him]"],
-    ["response_submitted", { body: "Thanks" }, kim, "Kim responded [Thanks]"],
-    ["response_updated", { body: "Thank you" }, kim, "Kim changed the response [Thank you]"],
-    ["response_deleted", {}, kim, "Kim deleted the response"],
-    ["response_post_succeeded", {}, google, "Google published the response"],
   ])("describes %s with %j", (event, metadata, actor, expected) => {
     const { who, what, quote } = happened(event, metadata, actor);
     expect(`${who} ${what}${quote === undefined ? "" : ` [${quote}]`}`).toBe(expected);

@@ -1,12 +1,8 @@
 import { describe, expect, test } from "bun:test";
 
-import { Elysia } from "elysia";
-
 import type { Built } from "../../../src/dashboard/assets.ts";
 import { dashboardSite } from "../../../src/dashboard/site.ts";
-import { edge } from "../../../src/http/edge.ts";
 import { encode } from "../../../src/lib/encodings.ts";
-import { systemClock } from "../../../src/lib/clock.ts";
 
 describe("the dashboard's files", () => {
   test("are built once for concurrent requests", async () => {
@@ -36,37 +32,6 @@ describe("the dashboard's files", () => {
     expect(first.map(({ status }) => status)).toEqual([500, 500]);
     expect((await get("/dashboard")).status).toBe(200);
     expect(builds).toBe(2);
-  });
-
-  test("are a 500 if the build fails; only the log has the reason", async () => {
-    const logged: unknown[] = [];
-    const note = (event: string, fields?: object) => void logged.push({ event, ...fields });
-    const log = { debug: note, info: note, warn: note, error: note };
-    const app = new Elysia({ normalize: false })
-      .use(
-        edge({
-          clock: systemClock,
-          log,
-          limiter: undefined,
-          serverRoot: "http://localhost:3000",
-          trustedProxies: [],
-          looks: [],
-          failures: { isStoreFailure: () => false, isOutcomeUnknown: () => false },
-          getHasEffect: new Set(),
-        }),
-      )
-      .use(
-        dashboardSite({
-          read: () => Promise.reject(new Error("There is no room.")),
-          framedBy: async () => [],
-        }),
-      );
-    const answer = await app.handle(new Request("http://localhost/dashboard"));
-    expect(answer.status).toBe(500);
-    const body = await answer.text();
-    expect(JSON.parse(body)).toMatchObject({ code: "internal_error" });
-    expect(body).not.toContain("no room");
-    expect(JSON.stringify(logged)).toContain("There is no room.");
   });
 
   test.each([

@@ -122,14 +122,7 @@ describe("an attempt in words", () => {
   );
 
   test.each([
-    ["expired", "The certificate has expired", "Renew it"],
-    ["not_yet_valid", "The certificate is not valid yet", "Check the clock"],
-    ["wrong_name", "The certificate does not name this host", "subjectAltName"],
-    ["unknown_issuer", "The certificate is from an unknown authority", "public authority"],
-    ["self_signed", "The certificate is self-signed", "public authority"],
     ["chain_incomplete", "The certificate chain is incomplete", "fullchain"],
-    ["invalid_certificate", "The certificate is not accepted", "Replace it"],
-    ["handshake", "The TLS handshake failed", "TLS 1.2 or 1.3"],
     ["of_a_newer_version", "No secure connection", "Check that the certificate is valid"],
     ["constructor", "No secure connection", "Check that the certificate is valid"],
   ])("tells what to do about TLS for the reason %s", (reason, title, advice) => {
@@ -140,13 +133,8 @@ describe("an attempt in words", () => {
 
   test.each([
     [301, "Redirects are not followed"],
-    [401, "compare its secret"],
-    [404, "Check the path"],
-    [410, "permanently gone"],
-    [413, "Raise the limit"],
-    [429, "Retry-After"],
-    [503, "Check its logs"],
     [418, "Only a 2xx status counts"],
+    [503, "Check its logs"],
   ])("explains the status %d", (status, words) => {
     const { title, advice } = finding(status, "http_status");
     expect(title).toBe(`HTTP ${status}`);

@@ -2,7 +2,6 @@ import { describe, expect, test } from "bun:test";
 
 import {
   decideAssignment,
-  decideNote,
   decideFlag,
   decideFlagStatus,
   decideResponse,
@@ -29,14 +28,6 @@ describe("a response", () => {
     ["a removed review", removed, "review_removed"],
   ])("to %s is %s", (_, review, expected) => {
     expect(short(decideResponse(review, "Thanks", ACT))).toBe(expected);
-  });
-
-  test("is recorded with its text", () => {
-    expect(decideResponse(fresh, "Thanks", ACT)).toEqual({
-      kind: "write",
-      event: { name: "response_submitted", metadata: { body: "Thanks" } },
-      changes: RESPONSE,
-    });
   });
 
   test.each([
@@ -114,22 +105,6 @@ describe("an assignment", () => {
     [7, "nothing"],
   ])("to user 7 of a review assigned to %p is decided as %s", (assignedUserId, expected) => {
     expect(short(decideAssignment({ ...fresh, assignedUserId }, 7, ACT))).toBe(expected);
-  });
-
-  test("is recorded with the user", () => {
-    expect(decideAssignment(fresh, 7, ACT)).toEqual({
-      kind: "write",
-      event: { name: "review_assigned", metadata: { user_id: 7 } },
-      changes: { assignedUserId: 7 },
-    });
-  });
-});
-
-test("a note is an event with its text", () => {
-  expect(decideNote(fresh, "Call her.", ACT)).toEqual({
-    kind: "write",
-    event: { name: "note_added", metadata: { body: "Call her." } },
-    changes: {},
   });
 });
 

@@ -16,7 +16,7 @@ import {
 } from "../../../src/intake/provider-actions.ts";
 import type { Credentials } from "../../../src/intake/queries/finders.ts";
 import type { Site } from "../../../src/intake/queries/look-up.ts";
-import { type IntakeRequest, partnersOf } from "../../../src/intake/change.ts";
+import { type IntakeRequest } from "../../../src/intake/change.ts";
 import type { Answer } from "../../../src/intake/group-commit.ts";
 import { createFakeClock } from "../../support/clock.ts";
 
@@ -226,15 +226,6 @@ describe("a request", () => {
     return { answer: await answer, asked, verified };
   }
 
-  test("reports how many of its events were accepted and how many are duplicates", async () => {
-    const { answer, asked, verified } = await reported([event("a"), event("b")], took(1));
-    expect(answer).toEqual({ accepted: 1, duplicates: 1 });
-    const signed = { sealedSecret: "sealed 0" };
-    expect(asked).toMatchObject([{ slug: "google", signed }]);
-    expect(partnersOf(asked)).toEqual([50]);
-    expect(verified).toBe(0);
-  });
-
   test("is verified again and submitted once more if the provider's secret has changed", async () => {
     const again = await reported([event("a")], SECRET, took(1));
     expect(again.answer).toEqual({ accepted: 1, duplicates: 0 });
@@ -244,16 +235,6 @@ describe("a request", () => {
     ]);
     const changing = await reported([event("a")], SECRET, SECRET);
     expect([changing.answer, changing.verified]).toEqual([["unavailable", undefined], 1]);
-  });
-
-  test("that is rejected lists its field errors", async () => {
-    const fieldErrors = { "events.0.store_review_site_id": ["is not there"] };
-    const { answer } = await reported([event("a")], {
-      kind: "refused",
-      code: "validation_failed",
-      errors: fieldErrors,
-    });
-    expect(answer).toEqual(["validation_failed", fieldErrors]);
   });
 
   test("without references is verified with the current secret before its field errors are shown", async () => {

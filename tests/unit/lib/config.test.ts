@@ -165,6 +165,9 @@ describe("a setting on either side of its bounds", () => {
       [Buffer.alloc(33).toString("base64")],
     ],
     ["LOG_LEVEL", ["debug", "error"], ["verbose"]],
+    ["DRAIN_DELAY_MS", ["0", "60000"], ["60001"]],
+    // Attempts are kept for 30 days by default, and the history for longer.
+    ["HISTORY_RETENTION_DAYS", ["0", "31"], ["30"]],
   ];
   for (const [name, good, bad] of table) {
     for (const value of good)
@@ -252,22 +255,6 @@ describe.each(["HOST", "METRICS_HOST"])("%s", (name) => {
       ]);
     },
   );
-});
-
-test.each([
-  ["0", []],
-  ["60000", []],
-  ["60001", ["DRAIN_DELAY_MS must be a whole number from 0 to 60000."]],
-])("DRAIN_DELAY_MS %s", (value, errors) => {
-  expect(toFieldErrors({ DRAIN_DELAY_MS: value })).toEqual(errors);
-});
-
-test.each([
-  ["0", []],
-  ["30", ["HISTORY_RETENTION_DAYS must be 0 or more than RETENTION_DAYS"]],
-  ["31", []],
-])("a history retention of %s days with 30 days for attempts", (days, errors) => {
-  expect(toFieldErrors({ HISTORY_RETENTION_DAYS: days })).toEqual(errors);
 });
 
 const minimal = {

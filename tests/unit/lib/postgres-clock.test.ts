@@ -23,22 +23,6 @@ describe("the time of a process", () => {
     expect(clock.skewMs).toBe(-3_600_000);
   });
 
-  test("follows Postgres' clock when that is set, forwards and back, at the next look", async () => {
-    const { clock, server } = await open(0);
-    for (const aheadMs of [10 * DAY_MS, 0]) {
-      server.aheadMs = aheadMs;
-      await clock.look();
-      expect(clock.now()).toEqual(addMs(AT, aheadMs));
-    }
-  });
-
-  test("is not moved by a slow answer that is consistent with it", async () => {
-    const { clock, machine, server } = await open(0);
-    server.latencyMs = 3_000;
-    await clock.look();
-    expect(clock.now()).toEqual(addMs(AT, machine.monotonicMs()));
-  });
-
   test("goes on while Postgres is away, and follows it again afterwards", async () => {
     const { clock, machine, server, lines } = await open(0);
     const stop = new AbortController();
@@ -127,15 +111,13 @@ async function open(machineAheadMs: number) {
   const lines: string[] = [];
   const note = (event: string) => void lines.push(event);
   const log = { debug: note, info: note, warn: note, error: note };
-  const server = { aheadMs: 0, latencyMs: 0, isAway: false, failures: 0 };
+  const server = { aheadMs: 0, isAway: false, failures: 0 };
   const ask = async () => {
     if (server.isAway) {
       server.failures += 1;
       throw new Error("away");
     }
-    const told = addMs(AT, machine.monotonicMs() + server.aheadMs);
-    machine.advance(server.latencyMs);
-    return told;
+    return addMs(AT, machine.monotonicMs() + server.aheadMs);
   };
   const clock = await PostgresClock.open({ machine, log, ask });
   return { clock, machine, server, lines };

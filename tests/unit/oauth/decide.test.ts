@@ -1,11 +1,6 @@
 import { describe, expect, test } from "bun:test";
 
-import {
-  admitsUser,
-  decideRedemption,
-  decideScope,
-  needsConsent,
-} from "../../../src/oauth/decide.ts";
+import { decideRedemption, needsConsent } from "../../../src/oauth/decide.ts";
 import type { AuthorizationCode } from "../../../src/oauth/model.ts";
 
 describe("a redemption of an authorization code", () => {
@@ -27,27 +22,6 @@ describe("a redemption of an authorization code", () => {
     const made = decideRedemption({ ...code, ...row }, { ...asked, ...change }, now);
     expect(made).toBe(decision as typeof made);
   });
-});
-
-test.each([
-  [["*"], undefined, "*"],
-  [["*"], ["reviews:read"], "reviews:read"],
-  [["a", "b"], undefined, "a b"],
-  [["a", "b"], ["b"], "b"],
-  [["a", "b"], ["b", "c"], undefined],
-  [["a"], ["*"], undefined],
-])("a client with the scopes %j that requests %j gets %j", (scopes, wanted, got) => {
-  expect(decideScope({ scopes }, wanted)).toBe(got as string);
-});
-
-test.each([
-  [null, null, true],
-  [null, 7, true],
-  [7, 7, true],
-  [7, 8, false],
-  [7, null, false],
-])("a client of company %p admits a user of tenant %p: %p", (companyId, partnerId, isAdmitted) => {
-  expect(admitsUser({ companyId }, { partnerId })).toBe(isAdmitted);
 });
 
 test.each([

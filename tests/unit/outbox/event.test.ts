@@ -2,45 +2,22 @@ import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import {
-  BATCH_EVENTS,
-  CATALOG,
-  CONNECTION_EVENTS,
-  SUBSCRIBABLE_EVENTS,
-  TEST_EVENT,
-} from "../../../src/outbox/event.ts";
+import { BATCH_EVENTS, CATALOG, CONNECTION_EVENTS, TEST_EVENT } from "../../../src/outbox/event.ts";
 
 const ROOT = join(import.meta.dir, "../../..");
 
-test("the catalog has the events of contract 8.1, in their order, with their bodies", () => {
+test("the catalog has the events of contract 8.1, in their order, with their bodies, and those of a batch", () => {
   const found = CATALOG.map(({ value, envelope, in_batch: inBatch }) => ({
     value,
     isReview: envelope === "review",
     inBatch,
   }));
   expect<unknown>(found).toEqual(promised());
+  const inBatch = promised().filter((one) => one.inBatch);
+  expect<readonly string[]>(BATCH_EVENTS).toEqual(inBatch.map(({ value }) => value));
   expect(new Set(CATALOG.map(({ envelope }) => envelope))).toEqual(
     new Set(["review", "site_connection"]),
   );
-});
-
-test("a batch contains the events that contract 8.1 marks", () => {
-  const inBatch = promised().filter((one) => one.inBatch);
-  expect<readonly string[]>(BATCH_EVENTS).toEqual(inBatch.map(({ value }) => value));
-});
-
-test("a filter may contain every event except the test", () => {
-  const values = promised().map(({ value }) => value);
-  expect<readonly string[]>(SUBSCRIBABLE_EVENTS).toEqual(
-    values.filter((one) => one !== TEST_EVENT),
-  );
-  expect(values).toContain(TEST_EVENT);
-});
-
-test("every event has a unique description of one sentence", () => {
-  const sentences = CATALOG.map(({ description }) => description);
-  for (const one of sentences) expect(one).toMatch(/^[A-Z].+\.$/);
-  expect(new Set(sentences).size).toBe(CATALOG.length);
 });
 
 test("the index of the last change of an axis covers the events that change a connection", () => {
@@ -50,6 +27,16 @@ test("the index of the last change of an axis covers the events that change a co
   const last = texts.join("").split("create index review_history_axis ").at(-1)?.split(";")[0];
   const events = Array.from(last?.matchAll(/'(\w+)'/g) ?? [], ([, event = ""]) => event);
   expect<readonly string[]>(CONNECTION_EVENTS).toEqual(events);
+});
+
+test.each([
+  ["go/events.go", /^\t\w+ += "(\S+)"$/gm],
+  ["php/src/EventName.php", /^ +case \w+ = '(\S+)';$/gm],
+])("src/sdk/%s has every event of the catalog and no other", (path, line) => {
+  const source = readFileSync(join(ROOT, "src/sdk", path), "utf8");
+  const named = [...source.matchAll(line)].map(([, name]) => name);
+  const events = new Set<string>([...CATALOG.map(({ value }) => value), TEST_EVENT]);
+  expect(named.toSorted()).toEqual([...events].toSorted());
 });
 
 const MIGRATIONS = join(ROOT, "db/migrations");

@@ -59,10 +59,4 @@ describe("wakes in the background", () => {
     answer();
     await flushed;
   });
-
-  test("of no subscription send nothing", () => {
-    const { waker, got } = hangingRedis();
-    waker.wake([]);
-    expect(got).toEqual([]);
-  });
 });

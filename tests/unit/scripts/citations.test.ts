@@ -32,28 +32,11 @@ test.each([
   ]);
 });
 
-test("citations of the former documents are errors", () => {
-  expect(faultsIn(`// ${old("interface")} 1.1`)).toHaveLength(1);
-  expect(faultsIn(`// ${old("decisions")} 4, order`)).toHaveLength(1);
-  expect(faultsIn(`// docs/${old("decisions")} says why`)).toEqual([]);
-});
-
 test("references between pages of the contract are checked", () => {
   const path = "docs/contract/2-http.md";
   expect(faultsIn("see section 1.1, and RFC 6749, section 5.2", path)).toEqual([]);
   expect(faultsIn("see sections 1.1 and 1.4", path)).toHaveLength(1);
 });
-
-test("a link to a missing file is an error", () => {
-  expect(
-    faultsIn("[one](contract/1-service.md) [web](https://example.org)", "docs/contract.md"),
-  ).toEqual([]);
-  expect(faultsIn("[one](contract/9.md#x)", "docs/contract.md")).toEqual([
-    "docs/contract.md: links to docs/contract/9.md, which does not exist",
-  ]);
-});
-
-const old = (name: string) => `${name}.md`;
 
 const PAGE = "docs/contract/1-service.md";
 
@@ -63,5 +46,4 @@ const faultsIn = (text: string, path = "src/app.ts") =>
       [PAGE, "# 1. The service\n\n## 1.1 What it does\n\n## 1.10 Limits\n"],
       [path, text],
     ]),
-    (target) => target === PAGE,
   );

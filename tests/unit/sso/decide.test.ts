@@ -1,13 +1,11 @@
 import { describe, expect, test } from "bun:test";
 
 import {
-  candidateError,
   codeError,
   consumesState,
   newcomerError,
   newUserError,
   stateError,
-  userError,
 } from "../../../src/sso/decide.ts";
 import {
   domainOf,
@@ -74,26 +72,16 @@ describe("the first sign-in through a provider", () => {
   const careful = { domains, trustEmail: false };
   const email = "a@corp.test";
   test.each([
-    [careful, { email, emailVerified: true }, undefined],
-    [careful, { email: "a@unproved.test", emailVerified: true }, undefined],
-    [careful, { email: undefined, emailVerified: true }, "no_email"],
-    [careful, { email, emailVerified: false }, "unverified_email"],
-    [careful, { email, emailVerified: undefined }, "unverified_email"],
     [careful, { email: "a@other.test", emailVerified: true }, "foreign_domain"],
     [careful, { email: "a@b@other.test", emailVerified: true }, "foreign_domain"],
     [careful, { email: "corp.test", emailVerified: true }, "foreign_domain"],
-    [trusting, { email, emailVerified: undefined }, undefined],
     [trusting, { email: "A@CORP.test.", emailVerified: undefined }, undefined],
-    [trusting, { email, emailVerified: false }, "unverified_email"],
-    [trusting, { email: "a@unproved.test", emailVerified: undefined }, "unverified_email"],
-    [trusting, { email: "a@unproved.test", emailVerified: true }, undefined],
     [trusting, { email: "a@other.test", emailVerified: undefined }, "unverified_email"],
     [trusting, { email: "a@sub.corp.test", emailVerified: undefined }, "unverified_email"],
     [trusting, { email: "a@corp.test@other.test", emailVerified: undefined }, "unverified_email"],
     [trusting, { email: "a@other.test", emailVerified: true }, "foreign_domain"],
     [careful, { email: "a@sub.corp.test", emailVerified: true }, "foreign_domain"],
     [careful, { email: "a@corp.test, b@other.test", emailVerified: true }, "foreign_domain"],
-    [trusting, { email: undefined, emailVerified: undefined }, "no_email"],
   ] as const)("at the connection %j with the statements %j ends with %p", (one, said, error) => {
     const judged = newcomerError({
       hasEmail: said.email !== undefined,
@@ -107,7 +95,6 @@ describe("the first sign-in through a provider", () => {
   const said = { email, emailVerified: true, name: "Ann" };
   test.each([
     ["gives all that the id_token lacks", silent, said, said],
-    ["verifies the address of the id_token", { ...silent, email }, said, said],
     [
       "verifies it in any spelling, and the id_token's is used",
       { ...silent, email: "A@corp.test", name: "Anna" },
@@ -168,19 +155,5 @@ describe("the first sign-in through a provider", () => {
     [{ isTaken: true }, "ambiguous_email"],
   ] as const)("a new user with %j ends with %p", (over, error) => {
     expect(newUserError({ ...newcomer, ...over })).toBe(error);
-  });
-
-  const user = { companyId: 1, isSuperAdmin: false, isCompanyActive: true, isLinked: false };
-  test.each([
-    [user, undefined],
-    [undefined, "unknown_user"],
-    [{ ...user, isSuperAdmin: true }, "super_admin"],
-    [{ ...user, companyId: 2 }, "foreign_user"],
-    [{ ...user, isCompanyActive: false }, "inactive_user"],
-    [{ ...user, isLinked: true }, "other_subject"],
-  ] as const)("with the user %p ends with %p", (one, error) => {
-    expect(candidateError(one, 1)).toBe(error);
-    // A linked user is checked by the same rules, except for the link.
-    if (one !== undefined && !one.isLinked) expect(userError(one, 1)).toBe(error);
   });
 });

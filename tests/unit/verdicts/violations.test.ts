@@ -1,7 +1,6 @@
 import { expect, test } from "bun:test";
 
 import type { Facts, Operation } from "../../verdicts/facts.ts";
-import { placePosts } from "../../verdicts/match.ts";
 import { countersFollowRecords } from "../../verdicts/state.ts";
 import { findViolations, judge } from "../../verdicts/violations.ts";
 import {
@@ -50,111 +49,10 @@ test("a rule whose part of the facts is absent is named, and the others judge", 
   expect(unjudged).toEqual(["processes live"]);
 });
 
-test("a subscription may be answered 404 after its delete was requested", () => {
-  const wrongAnswers = [wrongAnswer({ endedMs: at(2) })];
-  const deletion = asked({ kind: "delete", startedMs: at(2), status: undefined });
-  expect(rulesOf({ wrongAnswers, operations: [...operations, deletion] })).toEqual([]);
-});
-
-test("an unanswered rotation allows an unknown secret, even if a later rotation was answered", () => {
-  const rotate = (atMs: number, told: Partial<Operation>) =>
-    asked({ kind: "rotate", startedMs: atMs, endedMs: atMs, ...told });
-  const body = "between the two";
-  const between = post(3, { signature: sign(body, "untold"), body });
-  const found = rulesOf({
-    operations: [
-      ...operations,
-      rotate(at(2) + 10, { status: undefined }),
-      rotate(at(9), { secret: "told" }),
-    ],
-    finalSecrets: new Map([[SUBSCRIPTION, "told"]]),
-    posts: [...POSTS.slice(0, 2), between],
-    attempts: [...RECORDS.slice(0, 2), record(3, between)],
-  });
-  expect(found).not.toContain("signatures are valid");
-});
-
 test("the secret of a subscription whose create was not answered is the one at the end", () => {
   expect(rulesOf({ operations: [] })).not.toContain("signatures are valid");
   const finalSecrets = new Map([[SUBSCRIPTION, "another"]]);
   expect(rulesOf({ operations: [], finalSecrets })).toContain("signatures are valid");
-});
-
-test("an unrecorded request of a recovered event belongs to the entry that was sent at that time", () => {
-  const event = (sequence: number, atMs: number) =>
-    post(sequence === 4 ? 1 : sequence, { atMs, eventId: sequence === 4 ? "E1" : `E${sequence}` });
-  const [lost, lostNext] = [event(4, at(6)), event(5, at(6) + 50)];
-  const [again, againNext] = [event(4, at(9)), event(5, at(9) + 50)];
-  const found = rulesOf({
-    posts: [...POSTS, lost, lostNext, again, againNext],
-    attempts: [
-      ...RECORDS,
-      record(4, again, { eventId: "E1", possiblyRepeated: true }),
-      record(5, againNext, { possiblyRepeated: true }),
-    ],
-    faults: [crash(at(6) + 100)],
-  });
-  expect(found).not.toContain("first deliveries in order");
-  expect(found).not.toContain("repeats are marked");
-});
-
-test("an event that is recovered immediately has one request per entry", () => {
-  const body = "of both";
-  const first = post(2, { body, status: 410 });
-  const next = post(3, { atMs: at(2) + 12 });
-  const recovered = post(2, { body, atMs: at(2) + 20 });
-  const placed = placePosts(
-    facts({
-      posts: [POSTS[0], first, next, recovered],
-      attempts: [
-        record(1, POSTS[0]),
-        record(2, first, { outcome: "failed", committedMs: at(2) + 11 }),
-        record(3, next, { committedMs: at(2) + 14 }),
-        record(4, recovered, { eventId: "E2", round: 2, committedMs: at(2) + 22 }),
-      ],
-    }),
-  );
-  expect([first, next, recovered].map((one) => placed.get(one))).toEqual([2, 3, 4]);
-});
-
-test("an attempt that never arrived is not taken for the one of a later round with the same body", () => {
-  const body = "minimal";
-  const [second, again] = [
-    post(3, { body, attempt: 2, atMs: at(3) + 1_000 }),
-    post(3, { body, atMs: at(3) + 3_000 }),
-  ];
-  const missed = record(3, post(3, { body }), {
-    outcome: "retry",
-    statusCode: null,
-    errorCode: "connect",
-  });
-  const found = rulesOf({
-    posts: [...POSTS.slice(0, 2), second, again],
-    attempts: [
-      ...RECORDS.slice(0, 2),
-      missed,
-      record(3, second),
-      record(4, again, { eventId: "E3", round: 2 }),
-    ],
-  });
-  expect(found).not.toContain("delays are kept");
-  expect(found).not.toContain("no record without a POST");
-});
-
-test("an unrecorded request before a recovery is not repeated by the recovered one", () => {
-  const lost = post(3);
-  const told = post(3, { atMs: at(3) + 400 });
-  const recovered = post(3, { atMs: at(5) });
-  const found = rulesOf({
-    posts: [...POSTS.slice(0, 2), lost, told, recovered],
-    attempts: [
-      ...RECORDS.slice(0, 2),
-      record(3, told, { possiblyRepeated: true }),
-      record(4, recovered, { eventId: "E3", possiblyRepeated: false }),
-    ],
-    faults: [crash(at(3) + 100)],
-  });
-  expect(found).not.toContain("repeats are marked");
 });
 
 test.each([
@@ -452,94 +350,6 @@ test.each([
 
 test.each(VIOLATIONS)('reports "%s": %s', (rule, _what, changes) => {
   expect(rulesOf(changes)).toContain(rule);
-});
-
-const ALLOWED: readonly [what: string, changes: Partial<Facts>][] = [
-  [
-    "after a crash the last entries are repeated, in order",
-    {
-      posts: [...POSTS, post(2, { atMs: at(4) }), post(3, { atMs: at(4) + 50 })],
-      attempts: [
-        ...RECORDS.slice(0, 1),
-        record(2, post(2, { atMs: at(4) }), { possiblyRepeated: true }),
-        record(3, post(3, { atMs: at(4) + 50 }), { possiblyRepeated: true }),
-      ],
-      faults: [crash(at(3) + 500)],
-    },
-  ],
-  [
-    "an update without an answer may have taken effect or not",
-    {
-      operations: [
-        ...operations,
-        asked({ kind: "update", filter: ["review_updated"], status: undefined }),
-      ],
-      history: [...facts().history, history(4)],
-    },
-  ],
-  [
-    "entries queued at a delete are skipped",
-    {
-      ...without(3),
-      settled: [settled(3, "deleted")],
-      subscriptions: [{ ...subscription, state: "deleted", lastSequence: null }],
-      operations: [
-        ...operations,
-        asked({ kind: "delete", startedMs: at(3) + 400, endedMs: at(3) + 600, status: 204 }),
-      ],
-      audit: [
-        ...audit,
-        {
-          action: "WEBHOOK_DELETED",
-          subscriptionId: SUBSCRIPTION,
-          held: null,
-          committedMs: at(3) + 550,
-        },
-      ],
-    },
-  ],
-  [
-    "the secret of an unanswered rotation is known from the final state",
-    {
-      posts: [
-        ...POSTS.slice(0, 2),
-        post(3, { signature: sign("new body", "new"), body: "new body" }),
-      ],
-      attempts: [
-        ...RECORDS.slice(0, 2),
-        record(3, post(3, { signature: sign("new body", "new"), body: "new body" })),
-      ],
-      operations: [...operations, asked({ kind: "rotate", startedMs: at(2), status: undefined })],
-      finalSecrets: new Map([[SUBSCRIPTION, "new"]]),
-    },
-  ],
-  [
-    "enabling an active subscription resets its counter without a row",
-    {
-      ...run(3),
-      operations: [...operations, asked({ kind: "enable", startedMs: at(4), endedMs: at(4) + 20 })],
-    },
-  ],
-  [
-    "a connection that failed needs no request",
-    {
-      posts: [...POSTS.slice(0, 2), post(3, { attempt: 2, atMs: at(3) + 500 })],
-      attempts: [
-        ...RECORDS.slice(0, 2),
-        record(3, post(3), {
-          outcome: "retry",
-          statusCode: null,
-          errorCode: "connect",
-          ended: false,
-        }),
-        record(3, post(3, { attempt: 2, atMs: at(3) + 500 })),
-      ],
-    },
-  ],
-];
-
-test.each(ALLOWED)("allows: %s", (_what, changes) => {
-  expect(findViolations(facts(changes))).toEqual([]);
 });
 
 const rulesOf = (changes: Partial<Facts>) => [

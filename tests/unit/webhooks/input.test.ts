@@ -16,16 +16,6 @@ describe("webhook_url", () => {
   test("is accepted when its name does not resolve", async () => {
     expect(await errorsOf(new Error("ENOTFOUND"))).toBeUndefined();
   });
-
-  test("is rejected over http unless that is configured", async () => {
-    const errors = await errorsOf([], { webhook_url: "http://partner.example/" });
-    expect(errors).toEqual({ webhook_url: ["must use https"] });
-  });
-
-  test("is checked together with the other fields", async () => {
-    const errors = await errorsOf(["127.0.0.1"], { label: "", events: [] });
-    expect(Object.keys(errors ?? {}).toSorted()).toEqual(["events", "label", "webhook_url"]);
-  });
 });
 
 const egress = { allowHttp: false, allowedNetworks: [] };

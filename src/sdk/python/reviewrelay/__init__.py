@@ -1,11 +1,9 @@
 """Client of the ReviewRelay API, and verification of its webhooks."""
 
-from ._client import ReviewRelay
+from ._client import Pages, ReviewRelay
 from ._errors import ApiError
-from ._generated import Event, MinimalEvent
 from ._oauth import OAuthToken, OAuthTokens
-from ._requests import Pages
-from ._verify import SignatureError, verify, verify_minimal
+from ._verify import Event, MinimalEvent, SignatureError, verify, verify_minimal
 
 __all__ = [
     "ApiError",

@@ -2,27 +2,27 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from http.client import HTTPException
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from ._errors import ApiError
-from ._generated import Operations
 
 IDEMPOTENT = {"GET", "PUT", "DELETE"}
 PASSING = {429, 500, 502, 503, 504}
 """Statuses of failures that may be temporary, in addition to 409 `request_unfinished`."""
 
 
-class ReviewRelay(Operations):
-    """A client of the API with a method for each operation.
+class ReviewRelay:
+    """A client of the API.
 
-    It repeats a failed request if the repetition has no further effect: reads, deletes, and creations, which it sends
-    with an `Idempotency-Key`. After `outcome_unknown` it repeats only creations. Threads may share a client.
+    It repeats a failed request if the repetition has no further effect: reads, deletes, and creations with an
+    `idempotency_key`. After `outcome_unknown` it repeats only those creations. Threads may share a client.
     """
 
     def __init__(
@@ -47,23 +47,31 @@ class ReviewRelay(Operations):
         self._longest_wait = longest_wait
         self._timeout = timeout
 
-    def _send(
+    def request(
         self,
-        method: str,
-        path: str,
+        operation: str,
         *,
-        body: Mapping[str, Any] | None = None,
+        path: Mapping[str, str | int] | None = None,
         query: Mapping[str, Any] | None = None,
-        key: str | None = None,
+        body: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
     ) -> Any:
+        """Sends a request and returns the body of the response; None if it has none.
+
+        `operation` is a method and a path below `/api/v1`, such as `GET /partner/webhooks/{id}`. Pass an
+        `idempotency_key` only to an operation that answers 201: for 24 hours, such a request with the same key gets the
+        first response and creates nothing, so that the client may repeat it.
+        """
+        method, _, template = operation.partition(" ")
+        filled = re.sub(r"\{(\w+)\}", lambda match: _segment(match[1], path or {}), template)
         given = {name: _text(value) for name, value in (query or {}).items() if value is not None}
-        url = f"{self._server}{path}{'?' if given else ''}{urlencode(given)}"
+        url = f"{self._server}/api/v1{filled}{'?' if given else ''}{urlencode(given)}"
         data = None if body is None else json.dumps(body).encode()
         ask = self._token if callable(self._token) else None
         bearer = self._token(None) if callable(self._token) else self._token
         retry = 0
         while True:
-            headers = _headers(bearer, key, data is not None)
+            headers = _headers(bearer, idempotency_key, data is not None)
             wait = 0.5 * 2**retry
             try:
                 return self._attempt(urllib.request.Request(url, data, headers, method=method))
@@ -77,16 +85,51 @@ class ReviewRelay(Operations):
                 error = failure
             is_over = retry >= self._retries or wait > self._longest_wait
             is_unknown = isinstance(error, ApiError) and error.code == "outcome_unknown"
-            is_repeatable = key is not None or (method in IDEMPOTENT and not is_unknown)
+            is_idempotent = method in IDEMPOTENT and not is_unknown
+            is_repeatable = is_idempotent or idempotency_key is not None
             if not is_repeatable or not _is_passing(error) or is_over:
                 raise error
             retry += 1
             # Because of the random part, clients that failed at the same time do not retry at the same time.
             time.sleep(wait * (1 + random.random() / 4))
 
+    def pages(
+        self,
+        operation: str,
+        *,
+        path: Mapping[str, str | int] | None = None,
+        query: Mapping[str, Any] | None = None,
+    ) -> Pages:
+        """Reads a list page by page."""
+
+        def read(cursor: str | None) -> Any:
+            given = query if cursor is None else {**(query or {}), "cursor": cursor}
+            return self.request(operation, path=path, query=given)
+
+        return Pages(read)
+
     def _attempt(self, request: urllib.request.Request) -> Any:
         with _OPENER.open(request, timeout=self._timeout) as response:
             return None if response.status == 204 else json.loads(response.read())
+
+
+class Pages:
+    """A list that is read page by page. Iterating over it yields the rows of all pages."""
+
+    def __init__(self, read: Callable[[str | None], dict[str, Any]]) -> None:
+        self._read = read
+
+    def page(self, cursor: str | None = None) -> tuple[list[dict[str, Any]], str | None]:
+        """Reads one page: the first page, or the page of a cursor. Returns its rows and the next cursor."""
+        page = self._read(cursor)
+        return page["data"], page["next_cursor"]
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        rows, cursor = self.page()
+        yield from rows
+        while cursor is not None:
+            rows, cursor = self.page(cursor)
+            yield from rows
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -108,6 +151,14 @@ def _headers(bearer: str | None, key: str | None, has_body: bool) -> dict[str, s
     if has_body:
         headers["Content-Type"] = "application/json"
     return headers
+
+
+def _segment(name: str, path: Mapping[str, str | int]) -> str:
+    """Encodes a value as a segment of a path. An empty value or dots would name another path."""
+    text = str(path.get(name, ""))
+    if text in ("", ".", ".."):
+        raise ValueError(f"The path needs a value for {name}.")
+    return quote(text, safe="")
 
 
 def _text(value: Any) -> str:

@@ -7,9 +7,12 @@ import json
 import time
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
-from ._generated import Event, MinimalEvent
+Event: TypeAlias = dict[str, Any]
+"""The full body of a delivery, as the guide Events describes it."""
+MinimalEvent: TypeAlias = dict[str, Any]
+"""The body of a delivery to a subscription whose `payload_mode` is `minimal`."""
 
 
 class Headers(Protocol):

@@ -1,6 +1,8 @@
+import { setTimeout as sleep } from "node:timers/promises";
+
 import { ApiError } from "./errors.ts";
-import { Operations } from "./generated.ts";
-import { Pages, type PageOf, type Request } from "./requests.ts";
+import type { Answer, Arguments, ListOperation, Operation, Options, RowOf } from "./operations.ts";
+import { type PageOf, Pages } from "./pages.ts";
 
 export interface Settings {
   /** The URL of the server, such as `https://reviews.example`. */
@@ -18,102 +20,159 @@ export interface Settings {
   readonly timeoutS?: number;
 }
 
+/** The options of any operation, as the client reads them. */
+interface Given {
+  readonly path?: Readonly<Record<string, string | number>>;
+  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
+  readonly body?: unknown;
+  readonly idempotencyKey?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal;
+}
+
 const IDEMPOTENT = new Set(["GET", "PUT", "DELETE"]);
 /** Statuses of failures that may be temporary, in addition to 409 `request_unfinished`. */
 const PASSING = new Set([429, 500, 502, 503, 504]);
 
 /**
- * A client of the API with a method for each operation. It repeats a failed request if the repetition has no further
- * effect: reads, deletes, and creations, which it sends with an `Idempotency-Key`. After `outcome_unknown` it repeats
- * only creations.
+ * A client of the API. It repeats a failed request if the repetition has no further effect: reads, deletes, and
+ * creations with an `idempotencyKey`. After `outcome_unknown` it repeats only those creations.
  */
-export class ReviewRelay extends Operations {
+export class ReviewRelay {
   readonly #settings: Settings;
 
   constructor(settings: Settings) {
-    super();
     this.#settings = settings;
   }
 
-  protected override pages<T>(request: Request): Pages<T> {
-    return new Pages((cursor) => {
-      const query = { ...request.query, ...(cursor !== undefined && { cursor }) };
-      return this.send<PageOf<T>>({ ...request, query });
-    });
+  /**
+   * Sends a request and returns the body of the response. An `idempotencyKey` makes a creation repeatable: for 24
+   * hours, a request with the same key gets the first response and creates nothing.
+   */
+  request<O extends Operation>(
+    operation: O,
+    ...[options]: Arguments<Options<O>>
+  ): Promise<Answer<O>> {
+    return this.#repeat(operation, { ...options });
   }
 
-  protected override async send<T>(request: Request): Promise<T> {
-    const { token, retries = 3, longestWaitS = 60 } = this.#settings;
-    const { idempotencyKey, signal } = request.options;
-    const key = request.isKeyed ? (idempotencyKey ?? crypto.randomUUID()) : undefined;
-    const isRepeatable = (error: Error) =>
-      key !== undefined || (IDEMPOTENT.has(request.method) && !isOutcomeUnknown(error));
-    const ask = typeof token === "function" ? token : () => Promise.resolve(token);
-    let bearer = await ask();
-    let isRenewed = typeof token !== "function";
-    for (let retry = 0; ;) {
-      const result = await this.#attempt(request, bearer, key);
-      if ("text" in result && result.status < 300)
-        return JSON.parse(result.status === 204 ? "null" : result.text);
-      const error = "text" in result ? errorOf(result) : result;
-      if (error instanceof ApiError && error.status === 401 && !isRenewed) {
-        isRenewed = true;
-        bearer = await ask(bearer);
-        continue;
-      }
-      const waitS = waitOf(result, retry);
-      const isOver = retry >= retries || waitS > longestWaitS || signal?.aborted;
-      if (!isRepeatable(error) || !isPassing(error) || isOver) throw error;
-      retry += 1;
+  /** Reads a list page by page. */
+  pages<O extends ListOperation>(
+    operation: O,
+    ...[options]: Arguments<Options<O>>
+  ): Pages<RowOf<O>> {
+    const given: Given = { ...options };
+    return new Pages((cursor) =>
+      this.#repeat<PageOf<RowOf<O>>>(operation, {
+        ...given,
+        query: { ...given.query, ...(cursor !== undefined && { cursor }) },
+      }),
+    );
+  }
+
+  /** Sends a request once and without a time limit, and returns the response, for streams and exports. */
+  async open<O extends Operation>(
+    operation: O,
+    options: Options<O> & Pick<Given, "headers">,
+  ): Promise<Response> {
+    const result = await this.#send(operation, options, (response) => Promise.resolve(response));
+    if (result instanceof Error) throw result;
+    return result;
+  }
+
+  async #repeat<T>(operation: string, given: Given): Promise<T> {
+    const { retries = 3, longestWaitS = 60, timeoutS = 30 } = this.#settings;
+    const hasKey = given.idempotencyKey !== undefined;
+    const isIdempotent = IDEMPOTENT.has(operation.split(" ", 1)[0] ?? "");
+    for (let retry = 0; ; retry += 1) {
+      const timeout = AbortSignal.timeout(timeoutS * 1_000);
+      const signal = given.signal ? AbortSignal.any([given.signal, timeout]) : timeout;
+      const result = await this.#send(operation, { ...given, signal }, (one) => one.text());
+      if (typeof result === "string") return JSON.parse(result === "" ? "null" : result);
+      const isRepeatable = hasKey || (isIdempotent && !isOutcomeUnknown(result));
+      const waitS = retryAfterOf(result) ?? 0.5 * 2 ** retry;
+      const isOver = retry >= retries || waitS > longestWaitS || given.signal?.aborted;
+      if (!isRepeatable || !isPassing(result) || isOver) throw result;
       // Because of the random part, clients that failed at the same time do not retry at the same time.
-      await sleep(waitS * (1 + Math.random() / 4));
+      const waitMs = waitS * 1_000 * (1 + Math.random() / 4);
+      await sleep(waitMs, undefined, given.signal && { signal: given.signal });
     }
   }
 
-  /** Sends a request once. Returns the response, or the error if there is none. */
-  async #attempt(
-    { method, path, query = {}, body, options }: Request,
+  /** Sends a request, and once more with a new token after a 401. Returns the error if it fails. */
+  async #send<T>(
+    operation: string,
+    given: Given,
+    read: (response: Response) => Promise<T>,
+  ): Promise<T | Error> {
+    const { token } = this.#settings;
+    const send = (bearer?: string) => attempt(this.#argumentsOf(operation, given, bearer), read);
+    if (typeof token !== "function") return send(token);
+    const bearer = await token();
+    const result = await send(bearer);
+    const isRefused = result instanceof ApiError && result.status === 401;
+    return isRefused ? send(await token(bearer)) : result;
+  }
+
+  #argumentsOf(
+    operation: string,
+    given: Given,
     bearer: string | undefined,
-    key: string | undefined,
-  ): Promise<Answer | Error> {
-    const { server, timeoutS = 30 } = this.#settings;
-    const url = new URL(server.replace(/\/$/, "") + path);
+  ): Parameters<typeof fetch> {
+    const { path = {}, query = {}, body, idempotencyKey, headers, signal } = given;
+    const [method = "", template = ""] = operation.split(" ");
+    const filled = template.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
+      segment(name, path[name]),
+    );
+    const url = new URL(`${this.#settings.server.replace(/\/$/, "")}/api/v1${filled}`);
     for (const [name, value] of Object.entries(query))
       if (value !== undefined) url.searchParams.set(name, String(value));
-    const timeout = AbortSignal.timeout(timeoutS * 1_000);
-    try {
-      const response = await fetch(url, {
-        method,
-        redirect: "error",
-        headers: {
-          ...(bearer !== undefined && { Authorization: `Bearer ${bearer}` }),
-          ...(body !== undefined && { "Content-Type": "application/json" }),
-          ...(key !== undefined && { "Idempotency-Key": key }),
-        },
-        ...(body !== undefined && { body: JSON.stringify(body) }),
-        signal: options.signal ? AbortSignal.any([options.signal, timeout]) : timeout,
-      });
-      const { status, headers } = response;
-      return { status, retryAfter: headers.get("Retry-After"), text: await response.text() };
-    } catch (error) {
-      return error instanceof Error ? error : new Error(String(error));
-    }
+    const init = {
+      method,
+      redirect: "error",
+      headers: {
+        ...(bearer !== undefined && { Authorization: `Bearer ${bearer}` }),
+        ...(body !== undefined && { "Content-Type": "application/json" }),
+        ...(idempotencyKey !== undefined && { "Idempotency-Key": idempotencyKey }),
+        ...headers,
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+      ...(signal && { signal }),
+    } as const;
+    return [url, init];
   }
 }
 
-interface Answer {
-  readonly status: number;
-  readonly retryAfter: string | null;
-  readonly text: string;
+async function attempt<T>(
+  request: Parameters<typeof fetch>,
+  read: (response: Response) => Promise<T>,
+): Promise<T | Error> {
+  try {
+    const response = await fetch(...request);
+    return response.ok ? await read(response) : await errorOf(response);
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error));
+  }
 }
 
-function errorOf({ status, text }: Answer): ApiError {
+async function errorOf(response: Response): Promise<ApiError> {
+  const { status, headers } = response;
+  const text = await response.text();
+  const after = headers.get("Retry-After");
+  const retryAfterS = after !== null && /^\d+$/.test(after) ? Number(after) : undefined;
   try {
-    return new ApiError(status, JSON.parse(text));
+    return new ApiError(status, JSON.parse(text), retryAfterS);
   } catch {
     // The response is not JSON, for example because a proxy sent it.
-    return new ApiError(status, {});
+    return new ApiError(status, {}, retryAfterS);
   }
+}
+
+/** Encodes a value as a segment of a path. An empty value or dots would name another path. */
+function segment(name: string, value: string | number | undefined): string {
+  const text = String(value ?? "");
+  if (/^\.{0,2}$/.test(text)) throw new TypeError(`The path needs a value for ${name}.`);
+  return encodeURIComponent(text);
 }
 
 /** Returns whether the failure may be temporary. An error without a response counts as temporary. */
@@ -127,14 +186,6 @@ function isOutcomeUnknown(error: Error): boolean {
   return error instanceof ApiError && error.code === "outcome_unknown";
 }
 
-/** Returns the time in seconds until the next attempt: `Retry-After`, or without it 0.5, 1, 2, …. */
-function waitOf(result: Answer | Error, retry: number): number {
-  const given = "text" in result ? Number(result.retryAfter ?? Number.NaN) : Number.NaN;
-  return Number.isFinite(given) ? given : 0.5 * 2 ** retry;
-}
-
-function sleep(seconds: number): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, seconds * 1_000);
-  });
+function retryAfterOf(error: Error): number | undefined {
+  return error instanceof ApiError ? error.retryAfterS : undefined;
 }

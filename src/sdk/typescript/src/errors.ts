@@ -9,8 +9,10 @@ export class ApiError extends Error {
   readonly requestId: string;
   /** Messages by field path, in a 422. */
   readonly errors: Readonly<Record<string, readonly string[]>>;
+  /** Seconds after which the server suggests another try, from `Retry-After`. */
+  readonly retryAfterS: number | undefined;
 
-  constructor(status: number, body: unknown) {
+  constructor(status: number, body: unknown, retryAfterS?: number) {
     const { message, code, error, error_description, request_id, errors } = isErrorBody(body)
       ? body
       : {};
@@ -19,6 +21,7 @@ export class ApiError extends Error {
     this.code = textOf(code) ?? textOf(error) ?? "";
     this.requestId = textOf(request_id) ?? "";
     this.errors = errors ?? {};
+    this.retryAfterS = retryAfterS;
   }
 }
 

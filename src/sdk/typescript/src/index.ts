@@ -1,8 +1,9 @@
+export type * from "./api.ts";
 export { ReviewRelay, type Settings } from "./client.ts";
 export { ApiError } from "./errors.ts";
-export type * from "./generated.ts";
 export { oauthToken, type OAuthSettings, type OAuthTokens } from "./oauth.ts";
-export { Pages, type RequestOptions } from "./requests.ts";
+export type { Answer, ListOperation, Operation, Options, RowOf } from "./operations.ts";
+export { type PageOf, Pages } from "./pages.ts";
 export {
   SignatureError,
   verify,

@@ -34,7 +34,12 @@ export function oauthToken(settings: OAuthSettings): (refused?: string) => Promi
   let current: { readonly token: string; readonly until: number } | undefined;
   let running: Promise<string> | undefined;
   const refresh = async () => {
-    const tokens = await redeem(settings, refreshToken);
+    const tokens = await redeem(settings.server, {
+      grant_type: "refresh_token",
+      refresh_token: refreshToken,
+      client_id: settings.clientId,
+      ...(settings.clientSecret !== undefined && { client_secret: settings.clientSecret }),
+    });
     refreshToken = tokens.refresh_token;
     await settings.store(tokens);
     current = { token: tokens.access_token, until: Date.now() + tokens.expires_in * 1_000 };
@@ -54,16 +59,14 @@ export function oauthToken(settings: OAuthSettings): (refused?: string) => Promi
   };
 }
 
-async function redeem(settings: OAuthSettings, refreshToken: string): Promise<OAuthTokens> {
-  const { server, clientId, clientSecret } = settings;
+/** Exchanges a grant for tokens. The package exports `oauthToken` instead. */
+export async function redeem(
+  server: string,
+  grant: Readonly<Record<string, string>>,
+): Promise<OAuthTokens> {
   const response = await fetch(`${server}/oauth/token`, {
     method: "POST",
-    body: new URLSearchParams({
-      grant_type: "refresh_token",
-      refresh_token: refreshToken,
-      client_id: clientId,
-      ...(clientSecret !== undefined && { client_secret: clientSecret }),
-    }),
+    body: new URLSearchParams(grant),
   });
   const body: unknown = await response.json().catch(() => undefined);
   if (!response.ok || !isTokens(body)) throw new ApiError(response.status, body);

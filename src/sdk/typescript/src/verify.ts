@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 
-import type { Event, MinimalEvent } from "./generated.ts";
+import type { Event, MinimalEvent } from "./api.ts";
 
 /** The headers of a request, in the form of `fetch` or of `node:http`. */
 export type HeaderSource =

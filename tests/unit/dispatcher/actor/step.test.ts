@@ -54,15 +54,6 @@ describe("one lane", () => {
     expect(sent(answer("review:3"))).toHaveLength(8);
   });
 
-  test("sends one review at a time after 19 failures", () => {
-    const entries = Array.from({ length: 3 }, (_, i) => entry(i + 1, { reviewId: i + 1 }));
-    const settings = { ordering: "review", consecutiveFailureCount: 19 } as const;
-    expect(sent(loaded(entries, [], settings))).toEqual([1]);
-    const retry = { kind: "retry", delayMs: 60_000 } as const;
-    expect(sent(answer("review:1", retry))).toEqual([2]);
-    expect(sent(answer("review:2", { kind: "failed" }))).toEqual([]);
-  });
-
   test("sends ahead of 16 commits and not of one more", () => {
     let next = sent(loaded(Array.from({ length: 18 }, (_, i) => entry(i + 1))));
     for (let n = 1; n < 16; n++) {
@@ -220,24 +211,11 @@ describe("several causes at once", () => {
     expect(answer("main")).toEqual([{ kind: "sleep", until: later(60_000) }]);
   });
 
-  test("plans a retry that it finds while another lane is busy", () => {
-    const waiting = entry(2, { reviewId: 2, attempt: 2, dueAt: later(60_000) });
-    const effects = loaded([entry(1), waiting], [], byReview);
-    expect(effects).toContainEqual({ kind: "sleep", until: later(60_000) });
-    expect(kinds(effects)).not.toContain("drop");
-  });
-
   test("plans again after a wake, which took the plan away", () => {
     const waiting = entry(2, { reviewId: 2, attempt: 2, dueAt: later(60_000) });
     loaded([entry(1), waiting], [], byReview);
     expect(wake()).toContainEqual({ kind: "sleep", until: later(60_000) });
     expect(kinds(tell({ kind: "stopped" }))).not.toContain("sleep");
-  });
-
-  test("is dropped while its head waits before more than it can hold", () => {
-    const queue = Array.from({ length: MAX_QUEUED - 1 }, (_, i) => entry(i + 2));
-    const effects = loaded([entry(1, { attempt: 2, dueAt: later(60_000) }), ...queue]);
-    expect(kinds(effects)).toEqual(["sleep", "drop"]);
   });
 
   test("reads the entries of a wake that came with a full queue, once there is room", () => {
@@ -258,15 +236,6 @@ describe("several causes at once", () => {
     expect(wake()).toEqual([]);
     driven.now = later(199);
     expect(load(tell({ kind: "rechecked" })).limit).toBe(0);
-  });
-
-  test("does not look for test events once more where another load has looked meanwhile", () => {
-    loaded(Array.from({ length: MAX_QUEUED / 2 + 2 }, (_, i) => entry(i + 1)));
-    expect(wake()).toEqual([{ kind: "recheck", afterMs: 100 }]);
-    const request = load(answer("main"));
-    driven.now = later(100);
-    driven.show(request, {});
-    expect(tell({ kind: "rechecked" })).toEqual([]);
   });
 
   test("is not dropped before the time to look again has passed", () => {
@@ -308,24 +277,6 @@ describe("a test event", () => {
     loaded([entry(1)], [probe]);
     const request = load(wake());
     expect(sent(driven.show(request, { tests: [probe] }))).toEqual([]);
-  });
-});
-
-describe("an erasure", () => {
-  test("makes the actor read again what it has queued", () => {
-    expect(sent(loaded([entry(1), entry(2), entry(3)]))).toEqual([1]);
-    const request = load(wake());
-    const found = { settings: { erasures: 1 }, entries: [entry(4)], lastSequence: 4 };
-    expect(sent(driven.show(request, found))).toEqual([]);
-    expect(sent(answer("main"))).toEqual([]);
-    const again = load(commit("main"));
-    expect(again.after).toBe(0);
-    const rest = { ...found, entries: [entry(2), entry(3), entry(4)] };
-    const effects = driven.show(again, rest);
-    expect(effects.find((effect) => effect.kind === "send")).toMatchObject({
-      entry: { sequence: 2 },
-      subscription: { erasures: 1 },
-    });
   });
 });
 

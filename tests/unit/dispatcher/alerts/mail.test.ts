@@ -84,13 +84,6 @@ test.each(["label", "webhookUrl"] as const)("writes the field %s as text", (fiel
 
 test.each([
   ["tls", "expired", "The certificate has expired", "Renew it"],
-  ["tls", "not_yet_valid", "The certificate is not valid yet", "Check the clock"],
-  ["tls", "wrong_name", "The certificate does not name this host", "subjectAltName"],
-  ["tls", "unknown_issuer", "The certificate is from an unknown authority", "do not trust"],
-  ["tls", "self_signed", "The certificate is self-signed", "No authority has signed it"],
-  ["tls", "chain_incomplete", "The certificate chain is incomplete", "fullchain"],
-  ["tls", "invalid_certificate", "The certificate is not accepted", "not a server certificate"],
-  ["tls", "handshake", "The TLS handshake failed", "TLS 1.2 or 1.3"],
   ["tls", "of_a_newer_version", "tls", undefined],
   // A cause that version 0.1.0 stored has no reason.
   ["tls", undefined, "tls", undefined],

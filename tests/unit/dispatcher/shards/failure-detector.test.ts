@@ -21,12 +21,6 @@ test("the own lease is not ended, however long it stands still", async () => {
   expect([expired, freed]).toEqual([[], 0]);
 });
 
-test("an expiry that comes too late frees nothing and logs nothing", async () => {
-  expiry = async () => undefined;
-  await lookUntilDead("B");
-  expect([expired, freed, logged]).toEqual([["A"], 0, []]);
-});
-
 test("an expiry that is under way is not started again, and no check waits for it", async () => {
   const { promise, resolve } = Promise.withResolvers<number>();
   expiry = () => promise;
@@ -59,23 +53,6 @@ test("a dispatcher that has vanished since the last check has freed its shards, 
   rows = [...rows, { id: "C", renewedAt: clock.now() }];
   await detector.check("own");
   expect(freed).toBe(1);
-});
-
-test("a failed read is logged, and the dispatchers of the last read count as living", async () => {
-  await detector.check("own");
-  isAway = true;
-  await detector.check("own");
-  expect(logged).toMatchObject([["heartbeats.read_failed", { error: "connect ECONNREFUSED" }]]);
-  expect([freed, detector.intervalMs]).toEqual([0, 200]);
-});
-
-test("checks are five times as frequent beside other dispatchers", async () => {
-  expect(detector.intervalMs).toBe(1_000);
-  await detector.check("own");
-  expect(detector.intervalMs).toBe(200);
-  rows = rows.slice(0, 1);
-  await detector.check("own");
-  expect(detector.intervalMs).toBe(1_000);
 });
 
 let nowMs: number;

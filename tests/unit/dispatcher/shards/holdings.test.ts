@@ -124,44 +124,6 @@ describe("shards that are too many", () => {
     expect(told.slice(1)).toEqual([["closed", 5]]);
   });
 
-  test("stay if they are not too many any more when their request has ended", async () => {
-    lingering = new Set([5]);
-    surplus = 1;
-    await pass(5);
-    surplus = 0;
-    await pass(1);
-    lingering.clear();
-    await pass(30);
-    expect(holdings.serves(5)).toBe(true);
-    expect(told.slice(1)).toEqual([]);
-  });
-
-  test("are not reported as overdue after their release", async () => {
-    surplus = 1;
-    busy.delete(5);
-    await pass(1);
-    surplus = 0;
-    await pass(10);
-    expect(told.slice(1)).toEqual([["closed", 5]]);
-  });
-
-  test("are those first that have waited to go before", async () => {
-    lingering = new Set(FIVE);
-    surplus = 1;
-    await pass(1);
-    surplus = 3;
-    await pass(1);
-    surplus = 2;
-    await pass(1);
-    expect(told.length).toBe(1);
-    lingering.clear();
-    await pass(1);
-    expect(told.slice(1)).toEqual([
-      ["closed", 5],
-      ["closed", 4],
-    ]);
-  });
-
   test("wait for 20 s each, from when they were chosen", async () => {
     lingering = new Set(FIVE);
     surplus = 1;
@@ -181,19 +143,6 @@ describe("shards that are too many", () => {
     expect(told.at(-1)).toEqual(["closed", 4]);
   });
 
-  test("are released as soon as their last actor is dropped", async () => {
-    surplus = 1;
-    await pass(1);
-    busy.delete(5);
-    const before = all("assign").length;
-    holdings.actorGone(4);
-    await turn();
-    expect(all("assign").length).toBe(before);
-    holdings.actorGone(5);
-    await turn();
-    expect(all("release")).toEqual([["release", "D1", [5, claim()]]]);
-  });
-
   test("are held again if they were claimed again after a release with a lost response", async () => {
     surplus = 1;
     await pass(1);
@@ -205,18 +154,6 @@ describe("shards that are too many", () => {
       ["claimed", [5], [5]],
     ]);
     expect(holdings.serves(5)).toBe(true);
-  });
-
-  test("stay closed, and are not claimed again, while they are still ours under the same epoch", async () => {
-    surplus = 1;
-    await pass(1);
-    surplus = 0;
-    await pass(3);
-    expect(told.slice(1)).toEqual([
-      ["closed", 5],
-      ["overdue", 5],
-    ]);
-    expect(holdings.serves(5)).toBe(false);
   });
 
   test("are released as unclean if they were claimed as unclean and have attempts in doubt", async () => {
@@ -248,26 +185,6 @@ describe("a lease that is lost", () => {
     // A shard that was closed under the old lease is not overdue under the new one.
     await pass(1);
     expect(told.at(-1)).toEqual(["closed", 5]);
-  });
-
-  test("holds nothing until there is a new one", () => {
-    lose("D1");
-    expect([holdings.id, holdings.shards.size, holdings.safe]).toEqual(["D2", 0, false]);
-    expect(holdings.serves(1)).toBe(false);
-  });
-
-  test("leaves nothing behind of the shards that were to be given up under it", async () => {
-    lingering = new Set([4]);
-    surplus = 1;
-    await pass(1);
-    surplus = 2;
-    await pass(1);
-    expect(told.slice(1)).toEqual([["closed", 5]]);
-    owned = new Map([1, 2, 3].map((shard) => [shard, claim(2)]));
-    surplus = 1;
-    lose("D1");
-    await pass(1);
-    expect(told.slice(2)).toEqual([["lost"], ["claimed", [1, 2, 3], []], ["closed", 3]]);
   });
 
   test("is not renewed by a renewal of the former lease", async () => {
@@ -307,16 +224,6 @@ describe("a lease that is lost", () => {
 });
 
 describe("a renewal", () => {
-  test("is reported, whether it succeeded or not", async () => {
-    expect(checks).toBe(1);
-    await pass(1);
-    expect(checks).toBe(2);
-    answering.renew = Promise.reject(new Error("connect ECONNREFUSED"));
-    await pass(1);
-    expect(checks).toBe(3);
-    expect(logged.at(-1)).toMatchObject(["lease.renew_failed", { error: "connect ECONNREFUSED" }]);
-  });
-
   test("goes on while an expiry or an assignment of shards waits for PostgreSQL", async () => {
     rows = [{ id: "other", renewedAt: clock.now() }];
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -326,23 +233,6 @@ describe("a renewal", () => {
     expect(all("expire")).toEqual([["expire", "other"]]);
     expect(holdings.safe).toBe(true);
     resolve();
-  });
-
-  test("that succeeds when PostgreSQL is back gives a process its place that started before", async () => {
-    ended.abort();
-    await running;
-    logged = [];
-    answering.join = Promise.reject(new Error("write CONNECT_TIMEOUT"));
-    start();
-    await turn();
-    await pass(2);
-    expect(logged.map(([event]) => event)).toEqual(
-      Array.from({ length: 3 }, () => "lease.renew_failed"),
-    );
-    expect(holdings.serves(1)).toBe(false);
-    answering = {};
-    await pass(2);
-    expect(holdings.serves(1)).toBe(true);
   });
 
   test("makes sending safe again after a suspension, which the monotonic clock does not show", async () => {

@@ -18,19 +18,6 @@ describe("a received wake", () => {
     expect(woken()).toEqual(["A", "C"]);
   });
 
-  test("is removed from the sorted sets with those of the next 250 ms", async () => {
-    publish(wake("A"));
-    await pass(240);
-    publish(wake("B"));
-    await Bun.sleep(0);
-    expect(cleared).toEqual([]);
-    await pass(10);
-    expect(cleared).toEqual([["A", "B"]]);
-    publish(wake("C"));
-    await pass(250);
-    expect(cleared).toEqual([["A", "B"], ["C"]]);
-  });
-
   test("is removed before a wake of its subscription is planned, and not again", async () => {
     publish(wake("A"));
     publish(wake("B"));
@@ -190,13 +177,6 @@ describe("a sweep of many shards", () => {
     expect(told.filter(isSwept)).toEqual(["swept 9"]);
   });
 
-  test("asks for no shard that is held no more, and does not call it swept", async () => {
-    scheduler.claimed([7, 99]);
-    await Bun.sleep(0);
-    expect(asked).toEqual([[7], [7]]);
-    expect(told.filter(isSwept)).toEqual(["swept 7"]);
-  });
-
   test("that cannot reach Postgres is made again, of the same shards", async () => {
     answer = async () => {
       throw Object.assign(new Error("out of reach"), { code: "ECONNREFUSED" });
@@ -225,22 +205,6 @@ describe("a sweep of many shards", () => {
     expect(swept()).toContain(8);
     expect(swept()).not.toContain(9);
   });
-
-  test("that reaches nothing ends with the dispatcher", async () => {
-    answer = async () => {
-      throw Object.assign(new Error("out of reach"), { code: "ECONNREFUSED" });
-    };
-    await pass(SWEEP_MS, 100);
-    await stop();
-    expect(told).toEqual([]);
-  });
-});
-
-test("the shutdown does not wait for the next read", async () => {
-  const sleeping = clock.sleepers;
-  ended.abort();
-  await running;
-  expect([sleeping > 0, clock.sleepers]).toEqual([true, 0]);
 });
 
 const SHARD = 7;

@@ -37,16 +37,6 @@ describe("records", () => {
     expect(tried).toEqual([named(16).join(" "), named(16, 17).join(" ")]);
   });
 
-  test("do not wait behind another commit either if they are 16, of one subscription each", async () => {
-    const { commit, tried, advance, end } = slowly();
-    const ofEach = Array.from({ length: 16 }, (_, i) => `${String.fromCharCode(65 + i)}1`);
-    commit("Z1");
-    await advance(8);
-    commit(...ofEach);
-    await end();
-    expect(tried).toEqual(["Z1", ofEach.join(" ")]);
-  });
-
   test("wait only until they are 8 behind a group with 8 of a subscription", async () => {
     const { commit, tried, advance, end } = slowly();
     commit(...named(8));

@@ -97,16 +97,6 @@ describe("a quarantined key", () => {
     runner.clear();
   });
 
-  test("takes an item once that waits there already", async () => {
-    const { runner } = running(() => {
-      throw failure("XX001");
-    });
-    await runner.run(["A1"]);
-    await runner.run(["A1", "A2"]);
-    expect(runner.waiting).toBe(2);
-    runner.clear();
-  });
-
   test("keeps the items of two groups that failed at the same time", async () => {
     let isRefused = true;
     const { runner, done, pass } = running(() => {
@@ -131,19 +121,6 @@ describe("a quarantined key", () => {
     isLocked = false;
     await pass(1_000);
     expect([done, runner.quarantined]).toEqual([["B1", "B2", "B3"], 0]);
-  });
-
-  test("does not stop others from being retried and done", async () => {
-    const { runner, done, pass } = running((items) => {
-      if (items.includes("A1")) throw failure("XX001");
-    });
-    await runner.run(["A1"]);
-    await runner.run(["B1"]);
-    expect(done).toEqual(["B1"]);
-    await pass(5_000);
-    await runner.run(["C1"]);
-    expect(done).toEqual(["B1", "C1"]);
-    runner.clear();
   });
 });
 

@@ -6,23 +6,6 @@ import type { DispatchStore } from "../../../../dispatcher/store/store.ts";
 import { entry } from "../../../support/actor.ts";
 import { createFakeClock } from "../../../support/clock.ts";
 
-test("a request that is not wanted any more is not retried", async () => {
-  const asked: string[][] = [];
-  const taken: string[] = [];
-  await new Promise<void>((resolve) => {
-    const loader = loaderWith((ids) => {
-      asked.push([...ids]);
-      if (!ids.includes("A")) return;
-      loader.clear();
-      loader.load(ask("B"), () => resolve());
-      throw refused();
-    });
-    loader.load(ask("A"), () => taken.push("A"));
-  });
-  expect(asked).toEqual([["A"], ["B"]]);
-  expect(taken).toEqual([]);
-});
-
 test("the settings for a waiting send are read ahead of the loads, in a separate query", async () => {
   const asked: string[][] = [];
   const loader = loaderWith((ids) => void asked.push([...ids]));
@@ -250,5 +233,3 @@ function loaderWith(answer: (ids: readonly string[]) => void) {
   // No time passes between two tries.
   return new Loader({ store, clock: { ...createFakeClock(), sleep: async () => {} }, log });
 }
-
-const refused = () => Object.assign(new Error("refused"), { code: "ECONNREFUSED" });

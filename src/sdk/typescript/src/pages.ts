@@ -1,21 +1,3 @@
-/** Settings of a single request. */
-export interface RequestOptions {
-  /** The key of a request that creates a record; a random key by default. */
-  readonly idempotencyKey?: string;
-  readonly signal?: AbortSignal;
-}
-
-/** A request as the methods of the client describe it. */
-export interface Request {
-  readonly method: string;
-  readonly path: string;
-  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
-  readonly body?: unknown;
-  /** Whether the operation accepts an `Idempotency-Key`. */
-  readonly isKeyed?: boolean;
-  readonly options: RequestOptions;
-}
-
 /** A page of a list. */
 export interface PageOf<T> {
   readonly data: readonly T[];
