@@ -28,7 +28,7 @@ export async function redeem(
   });
   return {
     accessToken: tokens.access_token,
-    refreshToken: tokens.refresh_token,
+    ...(tokens.refresh_token !== undefined && { refreshToken: tokens.refresh_token }),
     expiresAtMs: clock.now().getTime() + tokens.expires_in * 1_000,
     clientId: grant["client_id"] ?? "",
   };
@@ -42,7 +42,8 @@ export async function revoke(server: string, credentials: Credentials): Promise<
   const { clientId = "", refreshToken } = credentials;
   if (refreshToken === undefined) return;
   const body = new URLSearchParams({ token: refreshToken, client_id: clientId });
-  await fetch(`${server}/oauth/revoke`, { method: "POST", body }).catch((error: unknown) => {
+  const sent = fetch(`${server}/oauth/revoke`, { method: "POST", redirect: "manual", body });
+  await sent.catch((error: unknown) => {
     throw unreachable(server, error);
   });
 }

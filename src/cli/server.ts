@@ -1,6 +1,7 @@
 import type { Static } from "@sinclair/typebox";
 
 import type { Clock } from "../lib/clock.ts";
+import { fieldsOf } from "../lib/fields.ts";
 import {
   ApiError,
   type Operation,
@@ -18,6 +19,12 @@ import {
 import { redeem, unreachable } from "./oauth.ts";
 import { EXIT, Failure, type CommandContext, ulid, usage } from "./context.ts";
 
+/** Time limit in seconds for a response. */
+const TIMEOUT_S = 300;
+/** Codes of connections that were not opened, so that no request was sent: those of Bun, then those of Node. */
+const NOT_OPENED = new Set(
+  ["ConnectionRefused", "FailedToOpenSocket"].concat("ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN"),
+);
 /** Remaining lifetime in ms below which an access token is renewed before a request. */
 const RENEW_BEFORE_MS = 60_000;
 const LOOPBACK_HOSTS = new Set(["127.0.0.1", "[::1]", "localhost"]);
@@ -61,6 +68,7 @@ export class Server {
       token: given ?? ((rejected) => this.#token(rejected !== undefined)),
       // The exit status tells scripts whether to repeat the command.
       retries: 0,
+      timeoutS: TIMEOUT_S,
     });
   }
 
@@ -70,7 +78,7 @@ export class Server {
       const answer: T = await this.#relay.request(operation, request);
       return answer;
     } catch (error) {
-      throw this.#failureOf(error);
+      throw this.#failureOf(error, operation);
     }
   }
 
@@ -82,13 +90,18 @@ export class Server {
     try {
       return await this.#relay.open(operation, request);
     } catch (error) {
-      throw this.#failureOf(error);
+      throw this.#failureOf(error, operation);
     }
   }
 
-  #failureOf(error: unknown): Failure {
+  #failureOf(error: unknown, operation: Operation): Failure {
     if (error instanceof Failure) return error;
-    return error instanceof ApiError ? failureOf(error) : unreachable(this.root, error);
+    if (error instanceof ApiError) return failureOf(error);
+    const { code, cause } = fieldsOf(error);
+    if (operation.startsWith("GET ") || NOT_OPENED.has(String(code ?? fieldsOf(cause)["code"])))
+      return unreachable(this.root, error);
+    const text = `The server at ${this.root} did not answer. It may have carried out the request: check before you repeat it.`;
+    return new Failure(EXIT.failed, text, { cause: error });
   }
 
   /** Returns the stored token, which is renewed if it has expired or was rejected. */

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 
 import { parseInstant } from "../lib/clock.ts";
 import { fieldsOf } from "../lib/fields.ts";
-import { verifyMinimal } from "../sdk/typescript/src/index.ts";
+import { checkedBody, SignatureError } from "../sdk/typescript/src/verify.ts";
 import { type Command, connect, show, WEBHOOK } from "./command.ts";
 import { chooseSubscription, secretOf } from "./server.ts";
 import { EXIT, Failure, readAll, type CommandContext, usage } from "./context.ts";
@@ -91,9 +91,10 @@ export function verdictOf(
   if (!Object.keys(headers).some((name) => name.toLowerCase() === "x-svc-signature"))
     return "missing";
   try {
-    verifyMinimal(body, headers, secret, { toleranceS: Infinity });
+    checkedBody(body, headers, secret, { toleranceS: Infinity });
     return "valid";
-  } catch {
-    return "invalid";
+  } catch (error) {
+    if (error instanceof SignatureError) return "invalid";
+    throw error instanceof TypeError ? usage(error.message) : error;
   }
 }

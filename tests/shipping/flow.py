@@ -32,13 +32,13 @@ def create(relay):
     return relay.request("POST /partner/webhooks", body=body, idempotency_key=str(uuid4()))
 
 
-def read(relay, id=None):
-    return relay.request("GET /partner/webhooks/{id}", path={"id": id} if id is not None else path)
+def read(relay, **other):
+    return relay.request("GET /partner/webhooks/{id}", path=other or path)
 
 
 def is_refused(id):
     try:
-        read(at("dots"), id)
+        read(at("dots"), id=id)
     except ValueError:
         return True
     return False
@@ -47,6 +47,7 @@ def is_refused(id):
 reviews = list(at("none").pages("GET /partner/reviews", query={"limit": 2}))
 made = create(at("lost"))
 path = {"id": made["id"]}
+read(at("broken"))
 server = f"{given['proxy']}/oauth"
 token = OAuthToken(
     server,
@@ -74,9 +75,10 @@ print(
                 error_of(
                     lambda: at("unknown-delete").request("DELETE /partner/webhooks/{id}", path=path)
                 ),
+                error_of(lambda: read(at("redirect"))),
                 error_of(lambda: create(at("unknown"))),
             ],
-            "refused": [id for id in ("", ".", "..") if is_refused(id)],
+            "refused": [id for id in ("", ".", "..", None) if is_refused(id)],
             "roles": [one["user"]["role"] for one in users],
         }
     )

@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 
 import { ApiError, oauthToken, ReviewRelay } from "../../src/sdk/typescript/src/index.ts";
+import { redeem } from "../../src/sdk/typescript/src/oauth.ts";
 import { PASSWORD } from "../support/api.ts";
 import { fixture } from "../support/fixture.ts";
 import { addClient, credentialsOf, postForm } from "../support/oauth.ts";
@@ -29,6 +30,39 @@ test.skipIf(lacks("python"))("the client in Python does the same", async () => {
   });
 });
 
+test("a stream and a refresh do not follow a redirect, and a signal ends the wait for a token", async () => {
+  const redirected: string[] = [];
+  using server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch(request) {
+      redirected.push(new URL(request.url).pathname);
+      return new Response(null, { status: 307, headers: { Location: "http://127.0.0.2/x?y" } });
+    },
+  });
+  const { origin } = server.url;
+  const expected = { status: 307, message: expect.stringContaining("http://127.0.0.2.") };
+  const stream = new ReviewRelay({ server: origin }).open("GET /partner/audit-log/export");
+  expect(await stream.catch((error: unknown) => error)).toMatchObject(expected);
+  const refresh = redeem(`${origin}/`, { grant_type: "refresh_token" });
+  expect(await refresh.catch((error: unknown) => error)).toMatchObject(expected);
+  expect(redirected).toEqual(["/api/v1/partner/audit-log/export", "/oauth/token"]);
+  const waiting = new ReviewRelay({ server: origin, token: () => new Promise(() => {}) });
+  const signal = AbortSignal.timeout(10);
+  const ended = waiting.request("GET /verify-token", { signal });
+  expect(await ended.catch((error: unknown) => error)).toBe(signal.reason);
+});
+
+test("the time limit is that of a request and not of the wait for its token", async () => {
+  using server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => Response.json("ok") });
+  const token = async () => {
+    await Bun.sleep(400);
+    return "token";
+  };
+  const relay = new ReviewRelay({ server: server.url.origin, token, timeoutS: 0.3, retries: 0 });
+  expect(await relay.request<"GET /x">("GET /x")).toBe("ok");
+});
+
 /** The results of a client's flow. */
 interface Flow {
   /** Ids of reviews, read in pages of two. */
@@ -39,11 +73,11 @@ interface Flow {
   readonly label: string;
   /**
    * Errors of a test event that was answered 503, a read whose `Retry-After` is an hour, one that always fails, and a deletion
-   * whose outcome was unknown. The creation after it, whose outcome was unknown too, has none.
+   * whose outcome was unknown, and a read that was redirected. The creation after it, whose outcome was unknown too, has none.
    */
   readonly errors: readonly string[];
   /** The ids that the client refuses in a path, because they would name another one. */
-  readonly refused: readonly string[];
+  readonly refused: readonly (string | null)[];
   /** The roles that four requests at the same time found with a refreshed token, and one that was answered 401. */
   readonly roles: readonly string[];
 }
@@ -97,9 +131,10 @@ async function expectFlow(run: (given: Given) => Promise<Flow>): Promise<void> {
       "429 rate_limited",
       "503 unavailable",
       "503 outcome_unknown",
+      "307 ",
       "none",
     ],
-    refused: OTHER_PATHS,
+    refused: [...OTHER_PATHS, null],
     roles: Array.from({ length: 5 }, () => "partner_owner"),
   });
   expect(requests.filter(({ fault }) => fault === "dots")).toEqual([]);
@@ -111,6 +146,8 @@ async function expectFlow(run: (given: Given) => Promise<Flow>): Promise<void> {
   expect(keys[0]).toMatch(/^[0-9a-f-]{36}$/);
   expect(keys[1]).toBe(keys[0]);
   expect(methods("busy")).toEqual(["GET", "GET"]);
+  expect(methods("broken")).toEqual(["GET", "GET"]);
+  expect(methods("redirect")).toEqual(["GET"]);
   expect(methods("busy-post")).toEqual(["POST"]);
   expect(methods("limited")).toEqual(["GET"]);
   expect(methods("always")).toEqual(["GET", "GET", "GET", "GET"]);
@@ -137,6 +174,13 @@ async function forward(request: IncomingMessage, response: ServerResponse): Prom
       .writeHead(status, retryAfter === undefined ? {} : { "Retry-After": retryAfter })
       .end(JSON.stringify({ message: "Later.", code, request_id: "01" }));
   if (isFirst && fault.startsWith("busy")) return void refuse(503, "unavailable", "1");
+  if (isFirst && fault === "broken") {
+    // The body of the error breaks off.
+    response.writeHead(503, { "Content-Length": "100" }).write("{");
+    return void setTimeout(() => request.socket.destroy(), 50);
+  }
+  if (fault === "redirect")
+    return void response.writeHead(307, { Location: `${product.root}${path}` }).end();
   if (isFirst && fault === "expired") return void refuse(401, "unauthenticated", "0");
   if (fault === "always") return void refuse(503, "unavailable", "0");
   if (fault === "limited") return void refuse(429, "rate_limited", "3600");
@@ -180,11 +224,14 @@ async function flowInTypescript(given: Given): Promise<Flow> {
     const error = await run.catch((one: unknown) => one);
     return error instanceof ApiError ? `${error.status} ${error.code}` : "none";
   };
-  const refused: string[] = [];
-  for (const id of OTHER_PATHS)
-    await read(at("dots"), id).catch((error: unknown) => {
-      if (error instanceof TypeError) refused.push(id);
-    });
+  await read(at("broken"));
+  const refused: (string | null)[] = [];
+  for (const id of [...OTHER_PATHS, null])
+    await at("dots")
+      .request("GET /partner/webhooks/{id}", { path: { id } as never })
+      .catch((error: unknown) => {
+        if (error instanceof TypeError) refused.push(id);
+      });
   const server = `${given.proxy}/oauth`;
   const token = oauthToken({ ...given, server, store: async () => {} });
   const signedIn = new ReviewRelay({ server, token });
@@ -200,6 +247,7 @@ async function flowInTypescript(given: Given): Promise<Flow> {
       await errorOf(read(at("limited"))),
       await errorOf(read(at("always"))),
       await errorOf(at("unknown-delete").request("DELETE /partner/webhooks/{id}", { path })),
+      await errorOf(read(at("redirect"))),
       await errorOf(create(at("unknown"))),
     ],
     refused,

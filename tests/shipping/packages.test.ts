@@ -74,6 +74,8 @@ function filesOf(name: string): string[] {
   const sources = readdirSync(join(SDK, name), { recursive: true, encoding: "utf8" });
   const files = sources.flatMap((file) => {
     const [, module] = /^src\/(\w+)\.ts$/.exec(file) ?? [];
+    // The module of the types has no code.
+    if (module === "api") return ["dist/api.d.ts"];
     if (module !== undefined) return [`dist/${module}.js`, `dist/${module}.d.ts`];
     return /\.(?:go|php|py)$/.test(file) ? [file] : [];
   });
@@ -236,6 +238,10 @@ export async function call(relay: ReviewRelay, id: string): Promise<void> {
   relay.pages("GET /partner/webhooks", { query: { offset: 1 } });
   // @ts-expect-error No list.
   relay.pages("GET /partner/webhooks/{id}", { path: { id } });
+  // @ts-expect-error A stream, which is for \`open\` only.
+  await relay.request("GET /partner/webhooks/{id}/stream", { path: { id } });
+  // Its options may be left out.
+  await relay.open("GET /partner/audit-log/export");
 }
 `;
 

@@ -16,6 +16,7 @@ import Ajv2020 from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 
 import { printable, withoutEmpty } from "../../../src/cli/context.ts";
+import { redeem } from "../../../src/cli/oauth.ts";
 import { run } from "../../../src/cli/run.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { PASSWORD } from "../../support/api.ts";
@@ -124,6 +125,20 @@ describe("login", () => {
     // An empty variable counts as absent.
     expect(await command(["webhooks"], { ...fresh, REVIEWRELAY_TOKEN: "" })).toMatchObject({
       status: 0,
+    });
+  });
+
+  test("needs no refresh token", async () => {
+    using server = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      fetch: () => Response.json({ access_token: "token", expires_in: 60 }),
+    });
+    const tokens = await redeem(systemClock, server.url.origin, { client_id: "client" });
+    expect(tokens).toEqual({
+      accessToken: "token",
+      clientId: "client",
+      expiresAtMs: expect.any(Number),
     });
   });
 
@@ -325,6 +340,9 @@ describe("the other commands", () => {
     const file = join(folder, "body.json");
     writeFileSync(file, (last?.body ?? "").replace(/"delivered_at":"\d+/, '"delivered_at":"2020'));
     expect(await verify(["--max-age", "600", file])).toMatchObject({ status: 1 });
+    const hmac = new Bun.CryptoHasher("sha256", subscription.secret).update("no JSON");
+    const plain = ["verify", "--signature", `sha256=${hmac.digest("hex")}`];
+    expect(await command(plain, envOf(secret), "no JSON")).toMatchObject({ status: 0 });
   });
 
   test("have different exit codes for errors, wrong usage and missing sign-in", async () => {
@@ -353,6 +371,27 @@ describe("the other commands", () => {
     expect(await command(["subscribe", "https://hooks.partner.example/"], env)).toMatchObject({
       status,
     });
+  });
+
+  test("name a redirect, and tell whether a request without a response may have been carried out", async () => {
+    using server = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      fetch: () => Response.redirect("https://elsewhere.example/x", 307),
+    });
+    const at = (root: string) => as("token", { REVIEWRELAY_SERVER: root });
+    const redirected = await command(["webhooks"], at(server.url.origin));
+    const to = expect.stringContaining("307, a redirect to https://elsewhere.example.");
+    expect(redirected).toEqual({ status: 1, said: to });
+    using closing = Bun.listen({
+      port: 0,
+      hostname: "127.0.0.1",
+      socket: { data: (socket) => void socket.end() },
+    });
+    const subscribing = ["subscribe", "https://hooks.partner.example/"];
+    const lost = await command(subscribing, at(`http://127.0.0.1:${closing.port}`));
+    expect(lost).toEqual({ status: 1, said: expect.stringContaining("may have carried out") });
+    expect(await command(subscribing, at("http://127.0.0.1:1"))).toMatchObject({ status: 69 });
   });
 });
 

@@ -4,7 +4,6 @@ import json
 import random
 import re
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from http.client import HTTPException
@@ -12,6 +11,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from ._errors import ApiError
+from ._http import send
 
 IDEMPOTENT = {"GET", "PUT", "DELETE"}
 PASSING = {429, 500, 502, 503, 504}
@@ -21,8 +21,8 @@ PASSING = {429, 500, 502, 503, 504}
 class ReviewRelay:
     """A client of the API.
 
-    It repeats a failed request if the repetition has no further effect: reads, deletes, and creations with an
-    `idempotency_key`. After `outcome_unknown` it repeats only those creations. Threads may share a client.
+    It repeats a failed GET, PUT or DELETE, and a failed POST that has an `idempotency_key`. After `outcome_unknown` it
+    repeats only the latter. Threads may share a client.
     """
 
     def __init__(
@@ -38,8 +38,9 @@ class ReviewRelay:
 
         `token` is a bearer token, or a function that returns one, such as an `OAuthToken`. The client calls the
         function before each request. After a 401 it calls the function again with the token that was rejected.
-        `retries` is the maximum number of times that a request is repeated. `longest_wait` is the maximum
-        `Retry-After` for which the client waits, and `timeout` the time limit for a response; both are in seconds.
+        `retries` is the maximum number of times that a request is repeated. `longest_wait` is the maximum time
+        before a repetition; a longer `Retry-After` is an error. `timeout` is the time limit for a response. Both are in
+        seconds.
         """
         self._server = server.rstrip("/")
         self._token = token
@@ -59,8 +60,8 @@ class ReviewRelay:
         """Sends a request and returns the body of the response; None if it has none.
 
         `operation` is a method and a path below `/api/v1`, such as `GET /partner/webhooks/{id}`. Pass an
-        `idempotency_key` only to an operation that answers 201: for 24 hours, such a request with the same key gets the
-        first response and creates nothing, so that the client may repeat it.
+        `idempotency_key` only to a POST that answers 201: for 24 hours, such a request with the same key gets the first
+        response and creates nothing, so that the client may repeat it.
         """
         method, _, template = operation.partition(" ")
         filled = re.sub(r"\{(\w+)\}", lambda match: _segment(match[1], path or {}), template)
@@ -72,15 +73,17 @@ class ReviewRelay:
         retry = 0
         while True:
             headers = _headers(bearer, idempotency_key, data is not None)
-            wait = 0.5 * 2**retry
+            wait = min(0.5 * 2**retry, self._longest_wait)
+            attempt = urllib.request.Request(url, data, headers, method=method)
             try:
-                return self._attempt(urllib.request.Request(url, data, headers, method=method))
-            except urllib.error.HTTPError as answer:
-                error: Exception = ApiError(answer.code, answer.read())
-                if answer.code == 401 and ask is not None:
+                text = send(attempt, self._timeout)
+                return json.loads(text) if text else None
+            except ApiError as answer:
+                error: Exception = answer
+                if answer.status == 401 and ask is not None:
                     bearer, ask = ask(str(bearer)), None
                     continue
-                wait = _seconds(answer.headers["Retry-After"], wait)
+                wait = wait if answer.retry_after is None else answer.retry_after
             except (OSError, HTTPException) as failure:
                 error = failure
             is_over = retry >= self._retries or wait > self._longest_wait
@@ -108,10 +111,6 @@ class ReviewRelay:
 
         return Pages(read)
 
-    def _attempt(self, request: urllib.request.Request) -> Any:
-        with _OPENER.open(request, timeout=self._timeout) as response:
-            return None if response.status == 204 else json.loads(response.read())
-
 
 class Pages:
     """A list that is read page by page. Iterating over it yields the rows of all pages."""
@@ -132,16 +131,6 @@ class Pages:
             yield from rows
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Raises an error for a redirect: the redirected request would send the token to another server."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
-
-
-_OPENER = urllib.request.build_opener(_NoRedirect)
-
-
 def _headers(bearer: str | None, key: str | None, has_body: bool) -> dict[str, str]:
     headers = {"Accept": "application/json"}
     if bearer is not None:
@@ -155,7 +144,8 @@ def _headers(bearer: str | None, key: str | None, has_body: bool) -> dict[str, s
 
 def _segment(name: str, path: Mapping[str, str | int]) -> str:
     """Encodes a value as a segment of a path. An empty value or dots would name another path."""
-    text = str(path.get(name, ""))
+    value = path.get(name)
+    text = "" if value is None else str(value)
     if text in ("", ".", ".."):
         raise ValueError(f"The path needs a value for {name}.")
     return quote(text, safe="")
@@ -163,10 +153,6 @@ def _segment(name: str, path: Mapping[str, str | int]) -> str:
 
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _seconds(retry_after: str | None, default: float) -> float:
-    return float(retry_after) if retry_after is not None and retry_after.isdecimal() else default
 
 
 def _is_passing(error: Exception) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 class ApiError(Exception):
     """An error response of the API."""
 
-    def __init__(self, status: int, body: bytes) -> None:
+    def __init__(self, status: int, body: bytes, retry_after: str | None = None) -> None:
         fields = _object_of(body)
         message = fields.get("message") or fields.get("error_description")
         super().__init__(message or f"The server answered {status}.")
@@ -18,6 +18,9 @@ class ApiError(Exception):
         """The id of the request; quote it in support requests."""
         self.errors: dict[str, list[str]] = fields.get("errors") or {}
         """Messages by field path, in a 422."""
+        is_number = retry_after is not None and retry_after.isdecimal()
+        self.retry_after: float | None = float(retry_after or 0) if is_number else None
+        """Seconds after which the server suggests another try, from `Retry-After`."""
 
 
 def _object_of(body: bytes) -> dict[str, Any]:

@@ -3,16 +3,15 @@ from __future__ import annotations
 import json
 import threading
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable
 from typing import TypedDict
 from urllib.parse import urlencode
 
-from ._errors import ApiError
+from ._http import send
 
 MARGIN_S = 60
-"""Time in seconds before its expiry at which an access token is refreshed."""
+"""Maximum time in seconds before its expiry at which an access token is refreshed."""
 
 
 class OAuthTokens(TypedDict):
@@ -59,7 +58,8 @@ class OAuthToken:
             self._refresh_token = tokens["refresh_token"]
             self._store(tokens)
             self._access_token = tokens["access_token"]
-            self._until = time.monotonic() + tokens["expires_in"] - MARGIN_S
+            lifetime = tokens["expires_in"]
+            self._until = time.monotonic() + lifetime - min(MARGIN_S, lifetime / 2)
             return self._access_token
 
     def _redeem(self) -> OAuthTokens:
@@ -68,10 +68,6 @@ class OAuthToken:
             "refresh_token": self._refresh_token,
             **self._client,
         }
-        url = f"{self._server}/oauth/token"
-        try:
-            with urllib.request.urlopen(url, urlencode(form).encode(), timeout=30) as response:
-                tokens: OAuthTokens = json.loads(response.read())
-                return tokens
-        except urllib.error.HTTPError as answer:
-            raise ApiError(answer.code, answer.read()) from None
+        request = urllib.request.Request(f"{self._server}/oauth/token", urlencode(form).encode())
+        tokens: OAuthTokens = json.loads(send(request, 30))
+        return tokens

@@ -1,7 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { ApiError } from "./errors.ts";
-import type { Answer, Arguments, ListOperation, Operation, Options, RowOf } from "./operations.ts";
+import { ApiError, errorOf } from "./errors.ts";
+import type {
+  Answer,
+  Arguments,
+  JsonOperation,
+  ListOperation,
+  Operation,
+  Options,
+  RowOf,
+} from "./operations.ts";
 import { type PageOf, Pages } from "./pages.ts";
 
 export interface Settings {
@@ -14,7 +22,7 @@ export interface Settings {
   readonly token?: string | ((refused?: string) => Promise<string>);
   /** Maximum number of times that a request is repeated; 3 by default. */
   readonly retries?: number;
-  /** Maximum `Retry-After` in seconds for which the client waits; 60 by default. */
+  /** Maximum time in seconds before a repetition; a longer `Retry-After` is an error. 60 by default. */
   readonly longestWaitS?: number;
   /** Time limit for a response in seconds; 30 by default. */
   readonly timeoutS?: number;
@@ -23,11 +31,13 @@ export interface Settings {
 /** The options of any operation, as the client reads them. */
 interface Given {
   readonly path?: Readonly<Record<string, string | number>>;
-  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
+  readonly query?: Readonly<Record<string, string | number | boolean | null | undefined>>;
   readonly body?: unknown;
   readonly idempotencyKey?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
+  /** Time limit for a response in seconds; streams have none. */
+  readonly timeoutS?: number;
 }
 
 const IDEMPOTENT = new Set(["GET", "PUT", "DELETE"]);
@@ -35,8 +45,8 @@ const IDEMPOTENT = new Set(["GET", "PUT", "DELETE"]);
 const PASSING = new Set([429, 500, 502, 503, 504]);
 
 /**
- * A client of the API. It repeats a failed request if the repetition has no further effect: reads, deletes, and
- * creations with an `idempotencyKey`. After `outcome_unknown` it repeats only those creations.
+ * A client of the API. It repeats a failed GET, PUT or DELETE, and a failed POST that has an `idempotencyKey`. After
+ * `outcome_unknown` it repeats only the latter.
  */
 export class ReviewRelay {
   readonly #settings: Settings;
@@ -46,10 +56,10 @@ export class ReviewRelay {
   }
 
   /**
-   * Sends a request and returns the body of the response. An `idempotencyKey` makes a creation repeatable: for 24
-   * hours, a request with the same key gets the first response and creates nothing.
+   * Sends a request and returns the body of the response. Each POST that answers 201 takes an `idempotencyKey`, which
+   * makes it repeatable: for 24 hours, a request with the same key gets the first response and creates nothing.
    */
-  request<O extends Operation>(
+  request<O extends JsonOperation>(
     operation: O,
     ...[options]: Arguments<Options<O>>
   ): Promise<Answer<O>> {
@@ -70,12 +80,15 @@ export class ReviewRelay {
     );
   }
 
-  /** Sends a request once and without a time limit, and returns the response, for streams and exports. */
+  /**
+   * Sends a request without a time limit and returns the response, for streams and exports. Sends it again only after a
+   * 401, with a new token.
+   */
   async open<O extends Operation>(
     operation: O,
-    options: Options<O> & Pick<Given, "headers">,
+    ...[options]: Arguments<Options<O> & Pick<Given, "headers">>
   ): Promise<Response> {
-    const result = await this.#send(operation, options, (response) => Promise.resolve(response));
+    const result = await this.#send(operation, { ...options }, async (response) => response);
     if (result instanceof Error) throw result;
     return result;
   }
@@ -85,17 +98,17 @@ export class ReviewRelay {
     const hasKey = given.idempotencyKey !== undefined;
     const isIdempotent = IDEMPOTENT.has(operation.split(" ", 1)[0] ?? "");
     for (let retry = 0; ; retry += 1) {
-      const timeout = AbortSignal.timeout(timeoutS * 1_000);
-      const signal = given.signal ? AbortSignal.any([given.signal, timeout]) : timeout;
-      const result = await this.#send(operation, { ...given, signal }, (one) => one.text());
+      const result = await this.#send(operation, { ...given, timeoutS }, (one) => one.text());
       if (typeof result === "string") return JSON.parse(result === "" ? "null" : result);
+      given.signal?.throwIfAborted();
       const isRepeatable = hasKey || (isIdempotent && !isOutcomeUnknown(result));
-      const waitS = retryAfterOf(result) ?? 0.5 * 2 ** retry;
-      const isOver = retry >= retries || waitS > longestWaitS || given.signal?.aborted;
+      const waitS = retryAfterOf(result) ?? Math.min(0.5 * 2 ** retry, longestWaitS);
+      const isOver = retry >= retries || waitS > longestWaitS;
       if (!isRepeatable || !isPassing(result) || isOver) throw result;
       // Because of the random part, clients that failed at the same time do not retry at the same time.
       const waitMs = waitS * 1_000 * (1 + Math.random() / 4);
-      await sleep(waitMs, undefined, given.signal && { signal: given.signal });
+      await sleep(waitMs, undefined, given.signal && { signal: given.signal }).catch(() => {});
+      given.signal?.throwIfAborted();
     }
   }
 
@@ -108,10 +121,10 @@ export class ReviewRelay {
     const { token } = this.#settings;
     const send = (bearer?: string) => attempt(this.#argumentsOf(operation, given, bearer), read);
     if (typeof token !== "function") return send(token);
-    const bearer = await token();
+    const bearer = await unlessAborted(token(), given.signal);
     const result = await send(bearer);
     const isRefused = result instanceof ApiError && result.status === 401;
-    return isRefused ? send(await token(bearer)) : result;
+    return isRefused ? send(await unlessAborted(token(bearer), given.signal)) : result;
   }
 
   #argumentsOf(
@@ -119,25 +132,28 @@ export class ReviewRelay {
     given: Given,
     bearer: string | undefined,
   ): Parameters<typeof fetch> {
-    const { path = {}, query = {}, body, idempotencyKey, headers, signal } = given;
+    const { path = {}, query = {}, body, idempotencyKey, headers, signal, timeoutS } = given;
     const [method = "", template = ""] = operation.split(" ");
     const filled = template.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
       segment(name, path[name]),
     );
     const url = new URL(`${this.#settings.server.replace(/\/$/, "")}/api/v1${filled}`);
     for (const [name, value] of Object.entries(query))
-      if (value !== undefined) url.searchParams.set(name, String(value));
+      if (value !== undefined && value !== null) url.searchParams.set(name, String(value));
+    const timeout = timeoutS === undefined ? undefined : AbortSignal.timeout(timeoutS * 1_000);
+    const signals = [signal, timeout].filter((one) => one !== undefined);
     const init = {
       method,
-      redirect: "error",
-      headers: {
+      // The target of a redirect would get the token.
+      redirect: "manual",
+      headers: new Headers({
         ...(bearer !== undefined && { Authorization: `Bearer ${bearer}` }),
         ...(body !== undefined && { "Content-Type": "application/json" }),
         ...(idempotencyKey !== undefined && { "Idempotency-Key": idempotencyKey }),
         ...headers,
-      },
+      }),
       ...(body !== undefined && { body: JSON.stringify(body) }),
-      ...(signal && { signal }),
+      signal: AbortSignal.any(signals),
     } as const;
     return [url, init];
   }
@@ -155,17 +171,15 @@ async function attempt<T>(
   }
 }
 
-async function errorOf(response: Response): Promise<ApiError> {
-  const { status, headers } = response;
-  const text = await response.text();
-  const after = headers.get("Retry-After");
-  const retryAfterS = after !== null && /^\d+$/.test(after) ? Number(after) : undefined;
-  try {
-    return new ApiError(status, JSON.parse(text), retryAfterS);
-  } catch {
-    // The response is not JSON, for example because a proxy sent it.
-    return new ApiError(status, {}, retryAfterS);
-  }
+/** Waits for a token. The signal ends only this wait, because other requests may wait for the same refresh. */
+function unlessAborted(token: Promise<string>, signal?: AbortSignal): Promise<string> {
+  if (signal === undefined) return token;
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason);
+    if (signal.aborted) abort();
+    signal.addEventListener("abort", abort);
+    void token.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+  });
 }
 
 /** Encodes a value as a segment of a path. An empty value or dots would name another path. */

@@ -25,6 +25,27 @@ export class ApiError extends Error {
   }
 }
 
+/** Reads the error of a response. A redirect is one, because its target would get the token. */
+export async function errorOf(response: Response): Promise<ApiError> {
+  const { status, headers, url } = response;
+  const text = await response.text();
+  const place = headers.get("Location");
+  if (place !== null && URL.canParse(place, url)) {
+    const { origin } = new URL(place, url);
+    return new ApiError(status, {
+      message: `The server answered ${status}, a redirect to ${origin}.`,
+    });
+  }
+  const after = headers.get("Retry-After");
+  const retryAfterS = after !== null && /^\d+$/.test(after) ? Number(after) : undefined;
+  try {
+    return new ApiError(status, JSON.parse(text), retryAfterS);
+  } catch {
+    // The response is not JSON, for example because a proxy sent it.
+    return new ApiError(status, {}, retryAfterS);
+  }
+}
+
 /** The body of an error of the API, or of an OAuth endpoint (RFC 6749, 5.2). */
 interface ErrorBody {
   readonly message?: unknown;

@@ -2,7 +2,14 @@ export type * from "./api.ts";
 export { ReviewRelay, type Settings } from "./client.ts";
 export { ApiError } from "./errors.ts";
 export { oauthToken, type OAuthSettings, type OAuthTokens } from "./oauth.ts";
-export type { Answer, ListOperation, Operation, Options, RowOf } from "./operations.ts";
+export type {
+  Answer,
+  JsonOperation,
+  ListOperation,
+  Operation,
+  Options,
+  RowOf,
+} from "./operations.ts";
 export { type PageOf, Pages } from "./pages.ts";
 export {
   SignatureError,

@@ -1,4 +1,4 @@
-import { ApiError } from "./errors.ts";
+import { ApiError, errorOf } from "./errors.ts";
 
 /** The tokens of a sign-in by OAuth. */
 export interface OAuthTokens {
@@ -22,8 +22,10 @@ export interface OAuthSettings {
   readonly store: (tokens: OAuthTokens) => Promise<void>;
 }
 
-/** Time in ms before its expiry at which an access token is refreshed. */
+/** Maximum time in ms before its expiry at which an access token is refreshed. */
 const MARGIN_MS = 60_000;
+/** Time limit in ms for the response with the tokens. */
+const TIMEOUT_MS = 30_000;
 
 /**
  * Creates the `token` function of a client from a refresh token. It refreshes the access token before it expires and
@@ -40,17 +42,16 @@ export function oauthToken(settings: OAuthSettings): (refused?: string) => Promi
       client_id: settings.clientId,
       ...(settings.clientSecret !== undefined && { client_secret: settings.clientSecret }),
     });
+    if (!hasRefreshToken(tokens)) throw new Error("The server returned no refresh token.");
     refreshToken = tokens.refresh_token;
     await settings.store(tokens);
-    current = { token: tokens.access_token, until: Date.now() + tokens.expires_in * 1_000 };
+    const lifetimeMs = tokens.expires_in * 1_000;
+    const until = Date.now() + lifetimeMs - Math.min(MARGIN_MS, lifetimeMs / 2);
+    current = { token: tokens.access_token, until };
     return current.token;
   };
   return (refused) => {
-    if (
-      current !== undefined &&
-      current.token !== refused &&
-      Date.now() < current.until - MARGIN_MS
-    )
+    if (current !== undefined && current.token !== refused && Date.now() < current.until)
       return Promise.resolve(current.token);
     running ??= refresh().finally(() => {
       running = undefined;
@@ -59,22 +60,30 @@ export function oauthToken(settings: OAuthSettings): (refused?: string) => Promi
   };
 }
 
+/** The tokens of a grant. A client without the grant `refresh_token` gets no refresh token. */
+type Redeemed = Omit<OAuthTokens, "refresh_token"> & Partial<OAuthTokens>;
+
 /** Exchanges a grant for tokens. The package exports `oauthToken` instead. */
 export async function redeem(
   server: string,
   grant: Readonly<Record<string, string>>,
-): Promise<OAuthTokens> {
-  const response = await fetch(`${server}/oauth/token`, {
+): Promise<Redeemed> {
+  const response = await fetch(`${server.replace(/\/$/, "")}/oauth/token`, {
     method: "POST",
+    // The target of a redirect would get the secrets.
+    redirect: "manual",
+    signal: AbortSignal.timeout(TIMEOUT_MS),
     body: new URLSearchParams(grant),
   });
+  if (!response.ok) throw await errorOf(response);
   const body: unknown = await response.json().catch(() => undefined);
-  if (!response.ok || !isTokens(body)) throw new ApiError(response.status, body);
+  if (!isRedeemed(body)) throw new ApiError(response.status, body);
   return body;
 }
 
-function isTokens(body: unknown): body is OAuthTokens {
-  return (
-    typeof body === "object" && body !== null && "access_token" in body && "refresh_token" in body
-  );
+function isRedeemed(body: unknown): body is Redeemed {
+  return typeof body === "object" && body !== null && "access_token" in body;
 }
+
+const hasRefreshToken = (tokens: Redeemed): tokens is OAuthTokens =>
+  tokens.refresh_token !== undefined;

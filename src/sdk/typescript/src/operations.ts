@@ -15,10 +15,15 @@ export type Operation = {
     : never;
 }[keyof paths];
 
+/** The operations whose response is JSON or has no body: all but streams, exports and redirects. */
+export type JsonOperation = {
+  [O in Operation]: [Answer<O>] extends [never] ? never : O;
+}[Operation];
+
 /** The operations that return one page of a list. */
 export type ListOperation = {
-  [O in Operation]: Answer<O> extends PageOf<unknown> ? O : never;
-}[Operation];
+  [O in JsonOperation]: Answer<O> extends PageOf<unknown> ? O : never;
+}[JsonOperation];
 
 type Described<O extends Operation> = O extends `${infer M} ${infer Rest}`
   ? paths[`/api/v1${Rest}` & keyof paths][Lowercase<M> & Method]
@@ -33,12 +38,18 @@ export type Answer<O extends Operation> =
 /** A row of the list that an operation returns. */
 export type RowOf<O extends Operation> = Answer<O> extends PageOf<infer Row> ? Row : never;
 
-type JsonOf<Part> = Part extends { content: { "application/json": infer Json } } ? Json : null;
+type JsonOf<Part> = Part extends { content: { "application/json": infer Json } }
+  ? Json
+  : Part extends { content?: never }
+    ? null
+    : never;
 
-/** What an operation takes. The API describes which parts an operation has, and which of them it needs. */
-export type Options<O extends Operation> = Common &
-  BodyOf<Described<O>> &
-  (Described<O> extends { parameters: infer P } ? ParametersOf<P> & KeyOf<P> : never);
+/** The options of an operation. The API describes which parts an operation has, and which of them it needs. */
+export type Options<O extends Operation> = O extends Operation
+  ? Common &
+      BodyOf<Described<O>> &
+      (Described<O> extends { parameters: infer P } ? ParametersOf<P> & KeyOf<P> : never)
+  : never;
 
 interface Common {
   readonly signal?: AbortSignal;
@@ -56,7 +67,7 @@ type ParametersOf<P> = {
 
 type IdsOf<Path> = Path extends object ? { readonly [Name in keyof Path]: string | number } : Path;
 
-/** A creation takes an `Idempotency-Key`, the only header that the API describes as a parameter. */
+/** A POST that answers 201 takes an `Idempotency-Key`, the only header that the API describes as a parameter. */
 type KeyOf<P> = P extends { header?: never }
   ? { readonly idempotencyKey?: never }
   : { readonly idempotencyKey?: string };

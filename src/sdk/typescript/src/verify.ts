@@ -50,8 +50,11 @@ export function verifyMinimal(
   return JSON.parse(checkedBody(body, headers, secrets, settings));
 }
 
-/** Verifies the signature and, if the headers of Standard Webhooks are present, the time. Returns the body as text. */
-function checkedBody(
+/**
+ * Verifies the signature and, if the headers of Standard Webhooks are present, the time. Returns the body as text. The
+ * package exports `verify` instead.
+ */
+export function checkedBody(
   body: Uint8Array | string,
   headers: HeaderSource,
   secrets: string | readonly string[],
