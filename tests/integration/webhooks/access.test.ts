@@ -5,7 +5,7 @@ import { ulid } from "ulid";
 import { createApp } from "../../../src/app.ts";
 import { BASE_PATH } from "../../../src/http/access.ts";
 import { startApi } from "../../support/api.ts";
-import { startWebhooks } from "../../support/webhooks.ts";
+import { settle, startWebhooks, type Who } from "../../support/webhooks.ts";
 import { fixture } from "../../support/fixture.ts";
 
 const world = fixture(startWebhooks);
@@ -64,6 +64,31 @@ describe("every route", () => {
       }
     }
     expect(await snapshot()).toBe(before);
+  });
+});
+
+describe("an event", () => {
+  test.each([
+    ["GET", ""],
+    ["POST", "/redeliver"],
+  ])("of another tenant gets the same 404 as a missing event: %s%s", async (method, suffix) => {
+    const { id } = await world.subscribe();
+    const [eventId = ""] = await world.emit(1);
+    await settle(world, id, "failed");
+    const { body } = await world.ask("POST", "", {
+      body: { label: "Theirs", webhook_url: "http://127.0.0.1:1/", delivery_kind: "immediate" },
+      as: "other",
+    });
+    const theirs = String(body["id"]);
+    const ask = (subscription: string, event: string, as: Who) =>
+      call({ method, path: "" }, `/${subscription}/deliveries/${event}${suffix}`, world.tokens[as]);
+    const missing = await ask(theirs, ulid(), "other");
+    const foreign = await ask(theirs, eventId, "other");
+    const elsewhere = await ask(id, eventId, "other");
+    expect([foreign.text, elsewhere.text]).toEqual([missing.text, missing.text]);
+    expect(missing.status).toBe(404);
+    expect((await ask(id, eventId, "admin")).status).toBeLessThan(300);
+    await world.ask("DELETE", `/${theirs}`, { as: "other" });
   });
 });
 
