@@ -62,6 +62,20 @@ test("that is interrupted is completed by the next call, which queues nothing tw
   expect((await world.ask("POST", `/${id}/recover`, { body })).body).toEqual({ queued: 0 });
 });
 
+test("finds what an earlier call did not look for: other event values, and an earlier time", async () => {
+  const { id, since, missed } = await busy(20, 4);
+  const queued = async (from: Date) => {
+    const body = { since: from.toISOString() };
+    return Number((await world.ask("POST", `/${id}/recover`, { body })).body["queued"]);
+  };
+  await world.ask("PATCH", `/${id}`, { body: { events: ["review_flagged"] } });
+  expect(await queued(since)).toBe(0);
+  await world.ask("PATCH", `/${id}`, { body: { events: ["review_received"] } });
+  const late = await queued(new Date(since.getTime() + 10));
+  expect(late).toBeGreaterThan(0);
+  expect([late, await queued(since)]).toEqual([late, missed.length - late]);
+});
+
 /** The most events that one call queues (contract 6.15). */
 const LIMIT = 10_000;
 
