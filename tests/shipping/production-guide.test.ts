@@ -147,7 +147,9 @@ let sink: SmtpSink;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "guide-"));
   clone = join(folder, "reviewrelay");
-  cpSync(ROOT, clone, { recursive: true, filter: (path) => !LEFT_OUT.has(basename(path)) });
+  // Another file may be building an executable, which writes temporary files beside the sources.
+  const isKept = (path: string) => !LEFT_OUT.has(basename(path)) && !path.endsWith(".bun-build");
+  cpSync(ROOT, clone, { recursive: true, filter: isKept });
   sink = await startSmtpSink(join(folder, "mail"));
 });
 
