@@ -103,6 +103,24 @@ const AREAS: Readonly<Record<string, Area>> = {
       "tests/integration/services",
     ],
   },
+  auth: {
+    mutate: ["src/auth/**/*.ts"],
+    tests: ["tests/unit/auth"],
+    flows: [
+      "tests/integration/auth",
+      "tests/integration/oauth/token.test.ts",
+      "tests/attack/authority.test.ts",
+    ],
+  },
+  webhooks: {
+    mutate: ["src/webhooks/**/*.ts"],
+    tests: ["tests/unit/webhooks"],
+    flows: [
+      "tests/integration/webhooks",
+      "tests/integration/delivery",
+      "tests/attack/tenants.test.ts",
+    ],
+  },
 };
 
 /** Time limit in ms of one test, because a mutant may wait for something that never happens. */

@@ -3,6 +3,8 @@
 import { join } from "node:path";
 
 const ROOT = join(import.meta.dir, "../..");
+/** The folders that have a bun.lock. */
+const LOCKED = [ROOT, join(ROOT, "src/sdk/typescript")];
 const PATIENCE_MS = 60_000;
 
 interface Advisory {
@@ -12,10 +14,12 @@ interface Advisory {
   readonly vulnerable_versions: string;
 }
 
-/** Queries the advisories. Bun uses the registry from which it installs. */
-async function audit(): Promise<{ found?: Record<string, readonly Advisory[]>; said: string }> {
+/** Queries the advisories of a folder. Bun uses the registry from which it installs. */
+async function audit(
+  cwd: string,
+): Promise<{ found?: Record<string, readonly Advisory[]>; said: string }> {
   const child = Bun.spawn([process.execPath, "audit", "--json"], {
-    cwd: ROOT,
+    cwd,
     stdout: "pipe",
     stderr: "pipe",
     timeout: PATIENCE_MS,
@@ -29,17 +33,22 @@ async function audit(): Promise<{ found?: Record<string, readonly Advisory[]>; s
   return out.trim() === "" ? { said } : { said, found: JSON.parse(out) };
 }
 
-const { found, said } = await audit();
-if (found === undefined) {
-  const reason = said.trim().replace(/^error: /, "") || "no answer in a minute";
+const lineOf = (name: string, one: Advisory) =>
+  `${name} ${one.vulnerable_versions}: ${one.severity}, ${one.title} (${one.url})`;
+
+const answers = await Promise.all(LOCKED.map(audit));
+const unanswered = answers.find(({ found }) => found === undefined);
+if (unanswered !== undefined) {
+  const reason = unanswered.said.trim().replace(/^error: /, "") || "no answer in a minute";
   console.log(`Nothing was checked because no advisory database is reachable (${reason}).`);
   process.exitCode = 75;
 } else {
-  const advisories = Object.entries(found).flatMap(([name, list]) =>
-    list.map((one) => ({ name, ...one })),
+  const advisories = new Set(
+    answers.flatMap(({ found = {} }) =>
+      Object.entries(found).flatMap(([name, list]) => list.map((one) => lineOf(name, one))),
+    ),
   );
-  for (const { name, severity, title, url, vulnerable_versions: versions } of advisories)
-    console.log(`${name} ${versions}: ${severity}, ${title} (${url})`);
-  console.log(`${advisories.length} known advisories for the packages of bun.lock.`);
-  process.exitCode = advisories.length === 0 ? 0 : 1;
+  for (const line of advisories) console.log(line);
+  console.log(`${advisories.size} known advisories.`);
+  process.exitCode = advisories.size === 0 ? 0 : 1;
 }

@@ -4,11 +4,18 @@ import { afterAll, expect, test } from "bun:test";
 import { runCommand } from "../../support/processes/command.ts";
 
 test("a known advisory for a used package fails the command and is shown, and none passes", async () => {
-  answer = () => Response.json({ elysia: [ADVISORY] });
+  // Only the lock of the TypeScript package has the second one.
+  answer = async (request) => {
+    const asked = Bun.gunzipSync(await request.bytes());
+    const names = Object.keys(JSON.parse(new TextDecoder().decode(asked)));
+    const known = ["elysia", "parse-json"].filter((name) => names.includes(name));
+    return Response.json(Object.fromEntries(known.map((name) => [name, [ADVISORY]])));
+  };
   const { status, said } = await advisories();
-  expect([status, said]).toEqual([
+  const about = "<99.0.0: high, A stranger may sign in (https://advisories.example/1)";
+  expect([status, said.trim().split("\n")]).toEqual([
     1,
-    "elysia <99.0.0: high, A stranger may sign in (https://advisories.example/1)\n1 known advisories for the packages of bun.lock.\n",
+    [`elysia ${about}`, `parse-json ${about}`, "2 known advisories."],
   ]);
   answer = () => Response.json({});
   expect((await advisories()).status).toBe(0);
@@ -39,9 +46,9 @@ const ADVISORY = {
   cvss: { score: 7, vectorString: null },
 };
 
-let answer: () => Response;
+let answer: (request: Request) => Response | Promise<Response>;
 
-const registry = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => answer() });
+const registry = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: (request) => answer(request) });
 
 afterAll(() => registry.stop(true));
 
