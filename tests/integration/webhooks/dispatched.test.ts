@@ -184,9 +184,12 @@ test.each([
     const since = world.clock.now().toISOString();
     const answer = Promise.withResolvers<number>();
     receiver.answer = (_, count) => (count === attempt - 1 ? answer.promise : 500);
-    const [eventId = "", next = ""] = await world.emit(2);
+    const [eventId = ""] = await world.emit(1);
     await until("the POST", () => receiver.received.length === attempt);
-    await stopAndSkip(what, id);
+    await stop(what, id);
+    // The dispatcher may still send what it has read, so that this event is recorded only now.
+    const [next = ""] = await world.emit(1);
+    await skip(what, id);
     answer.resolve(status);
     const attempts = async () => (await show(id, eventId))["attempts"] as unknown[];
     await until("its record", async () => (await attempts()).length === attempt);
@@ -208,27 +211,38 @@ test.each([
     expect((await post(`/${id}/recover`, { since })).body).toEqual(body);
     world.clock.advance(1);
     expect((await post(`/${id}/recover`, { since, dry_run: true })).body).toEqual({ queued: 0 });
-    await stopAndSkip(what, id);
+    await stop(what, id);
+    await skip(what, id);
     world.clock.advance(1);
     expect((await post(`/${id}/recover`, { since, dry_run: true })).body).toEqual(body);
   },
 );
 
-/** Stops the deliveries of a subscription, and activates them with `held: skip`. */
-async function stopAndSkip(what: "subscription" | "partner" | "account", id: string) {
-  const skip = { held: "skip" };
+type Stopped = "subscription" | "partner" | "account";
+
+/** Stops the deliveries of a subscription. */
+async function stop(what: Stopped, id: string) {
+  if (what === "subscription") await post(`/${id}/disable`);
+  else await asOperator(what, "deactivate", {});
+}
+
+/** Lets the deliveries of a stopped subscription begin again with `held: skip`. */
+async function skip(what: Stopped, id: string) {
+  const body = { held: "skip" };
   if (what === "subscription") {
-    await post(`/${id}/disable`);
-    await post(`/${id}/enable`, skip);
+    await post(`/${id}/enable`, body);
     return;
   }
+  await asOperator(what, "activate", body);
+  // The deactivation has ended all sessions.
+  const [{ owner }] = world.tenants.partners;
+  Object.assign(world.tokens, { owner: await world.api.login(owner.email) });
+}
+
+async function asOperator(what: "partner" | "account", action: string, body: object) {
   const [partner] = world.tenants.partners;
   const path = what === "partner" ? `partners/${partner.id}` : `accounts/${partner.accounts[0].id}`;
-  const token = world.tokens.root;
-  await world.api.call("POST", `/admin/${path}/deactivate`, { token, body: {} });
-  await world.api.call("POST", `/admin/${path}/activate`, { token, body: skip });
-  // The deactivation has ended all sessions.
-  Object.assign(world.tokens, { owner: await world.api.login(partner.owner.email) });
+  await world.api.call("POST", `/admin/${path}/${action}`, { token: world.tokens.root, body });
 }
 
 let receiver: Receiver;
