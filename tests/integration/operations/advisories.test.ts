@@ -6,7 +6,7 @@ import { runCommand } from "../../support/processes/command.ts";
 test("a known advisory for a used package fails the command and is shown, and none passes", async () => {
   // Only the lock of the TypeScript package has the second one.
   answer = async (request) => {
-    const asked = Bun.gunzipSync(await request.bytes());
+    const asked = Bun.gunzipSync(await request.arrayBuffer());
     const names = Object.keys(JSON.parse(new TextDecoder().decode(asked)));
     const known = ["elysia", "parse-json"].filter((name) => names.includes(name));
     return Response.json(Object.fromEntries(known.map((name) => [name, [ADVISORY]])));
