@@ -183,18 +183,18 @@ async function main(): Promise<number> {
   return 0;
 }
 
-/** Returns every Nth block of lines in these files. */
+/** Returns every Nth block of lines of these files, counted over all of them, so that short files have a share. */
 function sampled(patterns: readonly string[], every: number): string[] {
-  return patterns
-    .flatMap((pattern) => filesOf(pattern))
-    .flatMap((file) => {
-      const lines = readFileSync(join(ROOT, file), "utf8").split("\n").length;
-      const count = Math.ceil(lines / BLOCK / every);
-      const from = (n: number) => n * every * BLOCK + 1;
-      return every === 1
-        ? [file]
-        : Array.from({ length: count }, (_, n) => `${file}:${from(n)}-${from(n) + BLOCK - 1}`);
-    });
+  const files = patterns.flatMap((pattern) => filesOf(pattern));
+  if (every === 1) return files;
+  const blocks = files.flatMap((file) => {
+    const lines = readFileSync(join(ROOT, file), "utf8").split("\n").length;
+    return Array.from(
+      { length: Math.ceil(lines / BLOCK) },
+      (_, n) => `${file}:${n * BLOCK + 1}-${(n + 1) * BLOCK}`,
+    );
+  });
+  return blocks.filter((_, n) => n % every === every - 1);
 }
 
 /** Returns the files of a pattern. Throws if one of its alternatives matches no file, because a file was renamed. */

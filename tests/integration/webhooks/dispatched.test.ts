@@ -187,7 +187,7 @@ test.each([
     const [eventId = ""] = await world.emit(1);
     await until("the POST", () => receiver.received.length === attempt);
     await stop(what, id);
-    // The dispatcher may still send what it has read, so that this event is recorded only now.
+    // This event is recorded only after the stop, because the dispatcher may still send what it has read before.
     const [next = ""] = await world.emit(1);
     await skip(what, id);
     answer.resolve(status);
