@@ -126,13 +126,14 @@ export async function startWebhooks(
 export async function addService(
   { api, clock, tokens }: Pick<WebhookWorld, "api" | "clock" | "tokens">,
   scopes: readonly string[] = ["actions:write"],
+  partnerIds: readonly number[] | null = null,
 ): Promise<{ id: number; token: string }> {
   const post = async (path: string, body: object) => {
     const made = await api.call("POST", `/admin/services${path}`, { token: tokens.root, body });
     if (made.status !== 201) throw new Error(`The service was answered ${made.text}`);
     return made.body;
   };
-  const id = Number((await post("", { name: "Service", scopes }))["id"]);
+  const id = Number((await post("", { name: "Service", scopes, partner_ids: partnerIds }))["id"]);
   const expires_at = addMs(clock.now(), 30 * 86_400_000).toISOString();
   const issued = await post(`/${id}/tokens`, { name: "Token", expires_at });
   return { id, token: String(issued["access_token"]) };

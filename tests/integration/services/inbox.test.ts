@@ -105,6 +105,9 @@ describe("the inbox", () => {
     await insert(action({ review_id: 999_999 }));
     await insert(7);
     await insert(action(), 999_999);
+    const [, other] = world.tenants.partners;
+    const foreign = await addService(world, ["actions:write"], [other.id]);
+    await insert(action(), foreign.id);
     const before = await notes();
     await insert(action());
     await take();
@@ -117,8 +120,9 @@ describe("the inbox", () => {
       ["review_id"],
       ["body"],
       ["service_id"],
+      ["service_id"],
     ]);
-    expect(await status()).toMatchObject({ waiting: 0, rejected: 5, oldest_waiting_at: null });
+    expect(await status()).toMatchObject({ waiting: 0, rejected: 6, oldest_waiting_at: null });
 
     const [one, ...others] = rows.map(({ position }) => position);
     await world.database.db.sql`
