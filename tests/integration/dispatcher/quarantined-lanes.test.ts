@@ -33,6 +33,9 @@ describe("a lane", () => {
     async ({ reason, ordering = "subscription", namesEvent, breaks }) => {
       const { url } = await given.receiver();
       const { id } = await world.subscribe({ webhook_url: url, ordering });
+      const other = await world.subscribe({ delivery_kind: "batch", batch_interval_hours: 24 });
+      await raw(`update webhook_subscriptions set shard = one.shard from webhook_subscriptions one
+                  where one.id = '${id}' and webhook_subscriptions.id = '${other.id}'`);
       const actions = tenant.reviewIds.map((reviewId) => reviewAction(tenant, { reviewId }));
       await record(world.database.db, actions);
       await passQueue(world.database.db, id);
@@ -52,6 +55,7 @@ describe("a lane", () => {
         }),
       };
       expect([condition, quarantined]).toEqual(["degraded", [expect.objectContaining(lane)]]);
+      expect((await health(other.id)).quarantined).toEqual([]);
       const state = await world.api.call("GET", "/admin/dispatcher", { token: world.tokens.root });
       expect(state.body["quarantined_lanes"]).toEqual([
         expect.objectContaining({
