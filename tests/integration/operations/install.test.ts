@@ -1,7 +1,15 @@
 // Runs the install of the start command, and the hooks of docs/contributing.md, in a clone with its own repository.
 import { expect, test } from "bun:test";
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -13,10 +21,26 @@ const hasTools = !lacks("git", "bash");
 
 test.skipIf(!hasTools)("an install leaves the configuration of git alone", () => {
   const before = inClone("git", "config", "--local", "--list");
-  const installed = inClone(process.execPath, "-e", INSTALL);
+  const installed = inClone(process.execPath, "-e", installOf("all"));
   expect(installed).toEqual({ status: 0, said: "" });
   expect(inClone("git", "config", "--local", "--list")).toEqual(before);
   expect(commit("Anything goes")).toMatchObject({ status: 0 });
+});
+
+test.skipIf(!hasTools)("the dependencies of the demo are enough for it, and not for tests", () => {
+  const stamp = join(clone.folder, "node_modules", STAMP);
+  const [lock] = readFileSync(stamp, "utf8").split(" ");
+  rmSync(stamp);
+  writeFileSync(stamp, `${lock} demo`);
+  expect(inClone(process.execPath, "-e", installOf("demo"))).toEqual({
+    status: 0,
+    said: "",
+  });
+  // The clone has no package.json, so the install fails.
+  expect(inClone(process.execPath, "-e", installOf("all"))).toEqual({
+    status: 1,
+    said: expect.stringMatching(/^Installing dependencies .*Could not install/s),
+  });
 });
 
 test.skipIf(!hasTools)(
@@ -31,7 +55,9 @@ test.skipIf(!hasTools)(
   },
 );
 
-const INSTALL = `await (await import("./scripts/install/install.ts")).ensureInstalled("all")`;
+const STAMP = ".bun-lock-sha256";
+const installOf = (needed: string) =>
+  `await (await import("./scripts/install/install.ts")).ensureInstalled("${needed}")`;
 
 const clone = fixture(() => {
   const folder = mkdtempSync(join(tmpdir(), "install-"));
@@ -43,7 +69,9 @@ const clone = fixture(() => {
     "bun.lock",
   ])
     cpSync(join(ROOT, path), join(folder, path), { recursive: true });
-  symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
+  mkdirSync(join(folder, "node_modules"));
+  for (const path of ["postgres", STAMP])
+    symlinkSync(join(ROOT, "node_modules", path), join(folder, "node_modules", path));
   spawnSync("git", ["init", "-q", folder], { env: ALONE });
   return { folder, stop: () => rmSync(folder, { recursive: true }) };
 }, hasTools);
