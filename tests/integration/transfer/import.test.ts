@@ -152,6 +152,17 @@ describe("an export", () => {
     );
     expect(lines.find(({ kind }) => kind === "review_site")).not.toHaveProperty("secret");
   });
+
+  test("of an account has its records alone, and nothing of its partner but that itself", async () => {
+    const id = FIRST_ID + SIZES.partners;
+    const file = join(directory, "account.ndjson");
+    expect((await run("export", ["--account", String(id), file])).status).toBe(0);
+    const lines = await linesOf(file);
+    const counts = countAttempts(lines);
+    expect(counts).toMatchObject({ partner: 1, account: 1, store: 2 });
+    expect(counts).not.toContainAnyKeys(["oauth_client", "subscription"]);
+    expect(lines.find(({ kind }) => kind === "account")).toMatchObject({ id });
+  });
 });
 
 test("texts from before the limits are exported in reads of bounded bytes, and each is named by the import, which takes all others", async () => {
