@@ -106,6 +106,11 @@ describe("the workflows", () => {
     },
   );
 
+  test.each(["ci.yml", "release.yml"])("%s gives the image its commit", (name) => {
+    const [build] = /docker (?:buildx )?build -f(?:\\\n|[^\n])*/.exec(workflow(name)) ?? [];
+    expect(build).toContain('--build-arg COMMIT="$GITHUB_SHA"');
+  });
+
   test("of a release refuses base images without a digest", () => {
     const { jobs } = yamlOf(workflow("release.yml"));
     expect(jobs.publish.needs).toBe("test");
@@ -193,6 +198,25 @@ describe.skipIf(lacks("helm"))("the objects of the chart with its defaults", () 
     });
     for (const one of policies)
       for (const { from } of one["spec"].ingress) expect(from.length).toBeGreaterThan(0);
+    const kept = policies[0]?.["spec"].egress
+      .at(-1)
+      .to.flatMap(({ ipBlock }: { ipBlock: { except: string[] } }) => ipBlock.except);
+    // 169.254.0.0/16 has the metadata service of most clouds.
+    for (const inside of [
+      "10",
+      "100.64",
+      "127",
+      "172.16",
+      "192.168",
+      "169.254",
+      "::1",
+      "fc00",
+      "fe80",
+    ])
+      expect([inside, kept.some((range: string) => range.startsWith(inside))]).toEqual([
+        inside,
+        true,
+      ]);
   });
 
   test("probe existing health endpoints and leave time to drain", () => {
@@ -280,6 +304,9 @@ test.each(["reviewrelay-api@.service", "reviewrelay-dispatcher.service"])(
     const [, script = ""] = /^ExecStart=.* (\S+\.ts) /m.exec(unit) ?? [];
     expect(existsSync(join(ROOT, script))).toBe(true);
     expect(unit).toContain("RestartPreventExitStatus=78");
+    const [, unset] = /^UnsetEnvironment=(.*)$/m.exec(unit) ?? [];
+    const ofOwner = "MAINTENANCE_DATABASE_URL MAINTENANCE_DATABASE_URL_FILE";
+    expect(unset).toBe(name.startsWith("reviewrelay-api") ? ofOwner : undefined);
     // The guide must install everything at the paths that the unit names.
     const places =
       /^(?:(?:User|WorkingDirectory|EnvironmentFile)=|ExecStart=(?:\/usr\/bin\/env (?:\w+=\S+ )+)?)(\S+)/gm;
