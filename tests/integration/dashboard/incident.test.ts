@@ -184,11 +184,16 @@ describe.skipIf(lacks("chromium"))("the page of alerts", () => {
       .waitFor();
     await page.getByLabel("Addresses", { exact: true }).fill("ops@partner.example");
     await page.getByLabel("Alert URL").fill(receiver.url);
+    await page.getByLabel("Minutes until a backlog alert").fill("45");
     await button(page, "Save").click();
     await page.getByLabel("Alert secret").first().waitFor();
     expect(await allErrors(page)).toEqual([]);
     const { body } = await world.api.call("GET", "/partner/alerts", { token: world.token });
-    expect(body).toMatchObject({ recipients: ["ops@partner.example"], webhook_url: receiver.url });
+    expect(body).toMatchObject({
+      recipients: ["ops@partner.example"],
+      webhook_url: receiver.url,
+      oldest_waiting_minutes: 45,
+    });
     expect(body["kinds"]).not.toContain("failures_5");
     await button(page, "Rotate secret …").click();
     await page.getByRole("dialog").getByRole("button", { name: "Rotate" }).click();

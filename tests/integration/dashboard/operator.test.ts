@@ -286,17 +286,19 @@ describe.skipIf(lacks("chromium"))("the operator in a browser", () => {
     expect(faults).toEqual([]);
   });
 
-  test("reads the audit log with the dates of the browser's locale", async () => {
-    const [{ id, owner }] = world.tenants.partners;
+  test("reads the audit log with the dates of the browser's locale, and with each user's name", async () => {
+    const [{ id, owner, admin }] = world.tenants.partners;
     await world.database.db.sql`
       insert into audit_log (at, action, actor_id, company_id, request_id, details)
-      values ('2026-03-04T12:00:00Z', 'WEBHOOK_TESTED', ${owner.id}, ${id}, 'german', '{}')`;
+      values ('2026-03-04T12:00:00Z', 'USER_DEACTIVATED', ${owner.id}, ${id}, 'german', ${`{"user_id": ${admin.id}}`})`;
     const { page } = await visit("/audit?until=2026-03-05T00:00:00Z", undefined, {
       locale: "de-DE",
     });
     const row = entries(page).getByRole("row").first();
     await row.getByRole("button").first().click();
     await row.getByText("4. März 2026").first().waitFor();
+    await row.getByText(`: Name of ${admin.email}`).waitFor();
+    await entries(page).getByText(`, ${owner.email} (user ${owner.id})`).waitFor();
   });
 });
 
