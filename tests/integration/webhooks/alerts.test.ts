@@ -157,8 +157,11 @@ describe("mails about alerts", () => {
       'ReviewRelay: 5 consecutive failures of webhook subscription "Test"',
       'ReviewRelay: 18 consecutive failures of webhook subscription "Test"',
     ]);
+    const other = await subscribed(5);
+    await look();
+    await setFailures(other, 10);
     await database.db.sql`
-      update webhook_subscriptions set state = 'disabled', disabled_at = now(), disabled_reason = 'x' where id = ${one.id}`;
+      update webhook_subscriptions set state = 'disabled', disabled_at = now(), disabled_reason = 'x' where id = ${other.id}`;
     await look();
     expect((await mails()).at(-1)?.subject).toEndWith("is disabled");
   });
