@@ -26,121 +26,7 @@ import { addUser, type TestUser } from "../support/tenants.ts";
 const LEVELS = ["platform", "partner", "account"] as const;
 
 describe.each(LEVELS)("users of the %s level", (level) => {
-  const rows: Readonly<Record<string, readonly Row[]>> = {
-    CLIENTS: [
-      ["make a client like itself", ["yyyyyy.-", "yyyyyy.-"], (as) => madeClient(as, {})],
-      [
-        "make one with all scopes",
-        ["y-y-y-.-", "y-y-y-.-"],
-        (as) => madeClient(as, { scopes: ["*"] }),
-      ],
-      [
-        "make one with another scope",
-        ["y-y-y-.-", "y-y-y-.-"],
-        (as) => madeClient(as, { scopes: ["impersonate"] }),
-      ],
-      [
-        "make a first-party one",
-        [PERSON],
-        (as) => madeClient(as, { first_party: true, scopes: [NARROW] }),
-      ],
-      [
-        "make one with the password grant",
-        NOBODY,
-        (as) => madeClient(as, { grant_types: ["password"] }),
-      ],
-      ["see one with all scopes", [ALL_SCOPES, ALL_SCOPES], toClient(wide, "GET")],
-      ["list one with all scopes", [ALL_SCOPES, ALL_SCOPES], listing(wide)],
-      ["redirect one with all scopes", [ALL_SCOPES, ALL_SCOPES], toClient(wide, "PATCH", "", URIS)],
-      [
-        "replace the secret of one with all scopes",
-        [ALL_SCOPES, ALL_SCOPES],
-        toClient(wide, "POST", "/secret", {}),
-      ],
-      ["delete one with all scopes", [ALL_SCOPES, ALL_SCOPES], toClient(wide, "DELETE")],
-      ["see a narrow one", [BY_SCOPE, BY_SCOPE], toClient(narrow, "GET")],
-      ["list a narrow one", [BY_SCOPE, BY_SCOPE], listing(narrow)],
-      ["redirect a narrow one", [BY_SCOPE, BY_SCOPE], toClient(narrow, "PATCH", "", URIS)],
-      ["widen a narrow one", [ALL_SCOPES, ALL_SCOPES], toClient(narrow, "PATCH", "", WIDER)],
-      [
-        "replace the secret of a narrow one",
-        [BY_SCOPE, BY_SCOPE],
-        toClient(narrow, "POST", "/secret", {}),
-      ],
-      ["delete a narrow one", [BY_SCOPE, BY_SCOPE], toClient(narrow, "DELETE")],
-      [
-        "make a narrow one first-party",
-        [PERSON],
-        toClient(narrow, "PATCH", "", { first_party: true }),
-      ],
-      ["see a first-party one", [ALL_SCOPES, ALL_SCOPES], toClient(trusted, "GET")],
-      ["list a first-party one", [ALL_SCOPES, ALL_SCOPES], listing(trusted)],
-      ["redirect a first-party one", [PERSON], toClient(trusted, "POST", "", URIS)],
-      [
-        "replace the secret of a first-party one",
-        [PERSON],
-        toClient(trusted, "POST", "/secret", {}),
-      ],
-      ["delete a first-party one", [PERSON], toClient(trusted, "DELETE")],
-      [
-        "redirect one that the caller's client made",
-        ["yyyyyy.-", "yyyyyy.-"],
-        toClient(made, "PATCH", "", URIS),
-      ],
-      ["list one that the caller's client made", ["yyyyyy.-", "yyyyyy.-"], listing(made)],
-      [
-        "widen one that the caller's client made",
-        ["y-y-y-.-", "y-y-y-.-"],
-        toClient(made, "PATCH", "", WIDER),
-      ],
-      [
-        "replace the secret of the caller's own client",
-        NOBODY,
-        async (as) =>
-          as.clientId !== null && call(as, "POST", `${clientsOf(as)}/${as.clientId}/secret`, {}),
-      ],
-      ["redirect one of another tenant", [ALL_SCOPES], toClient(foreign, "PATCH", "", URIS)],
-    ],
-    PERSONAL_TOKENS: [
-      ["make a token like itself", every("yy----"), (as) => call(as, "POST", PATS, { name: "x" })],
-      [
-        "make one with all scopes",
-        every("y-----"),
-        (as) => call(as, "POST", PATS, { name: "x", scopes: ["*"] }),
-      ],
-      ["list one with all scopes", every("y-----"), listingToken("*")],
-      ["delete one with all scopes", every("y-----"), deletingToken("*")],
-      ["list a narrow one", every("yy----"), listingToken(NARROW)],
-      ["delete a narrow one", every("yy----"), deletingToken(NARROW)],
-      [
-        "make the dashboard's API token",
-        every("y-----"),
-        (as) => call(as, "POST", "/account/api-token", {}),
-      ],
-      [
-        "see the dashboard's API token",
-        NOBODY,
-        async (as) => as.kind !== "own" && call(as, "GET", "/account/api-token"),
-      ],
-      ["list sign-ins", every("y-y---"), (as) => call(as, "GET", "/account/sessions")],
-      [
-        "set the password",
-        ["y-----.y", "y-----.y", "y------y"],
-        (as) => call(as, "POST", "/reset-password", { password: "another fine horse" }),
-      ],
-      [
-        "act as the owner of an account",
-        ["", "y-y-y-.-"],
-        (as) => call(as, "POST", ACT, OWN_ACCOUNT),
-      ],
-      [
-        "act as the owner of another tenant's account",
-        NOBODY,
-        (as) => call(as, "POST", ACT, FOREIGN_ACCOUNT),
-      ],
-    ],
-  };
-  for (const [group, attempts] of Object.entries(rows))
+  for (const [group, attempts] of Object.entries(ATTEMPTS))
     test.each(attempts)(`${group}: %s`, async (_title, expected, attempt) => {
       let row = "";
       for (const kind of CALLER_KINDS) row += await letterOf(level, kind, attempt);
@@ -275,3 +161,114 @@ async function addPat(as: TestCaller, scope: string): Promise<string> {
 }
 
 type Row = readonly [title: string, rows: readonly string[], attempt: Attempt];
+
+const ATTEMPTS: Readonly<Record<string, readonly Row[]>> = {
+  CLIENTS: [
+    ["make a client like itself", ["yyyyyy.-", "yyyyyy.-"], (as) => madeClient(as, {})],
+    [
+      "make one with all scopes",
+      ["y-y-y-.-", "y-y-y-.-"],
+      (as) => madeClient(as, { scopes: ["*"] }),
+    ],
+    [
+      "make one with another scope",
+      ["y-y-y-.-", "y-y-y-.-"],
+      (as) => madeClient(as, { scopes: ["impersonate"] }),
+    ],
+    [
+      "make a first-party one",
+      [PERSON],
+      (as) => madeClient(as, { first_party: true, scopes: [NARROW] }),
+    ],
+    [
+      "make one with the password grant",
+      NOBODY,
+      (as) => madeClient(as, { grant_types: ["password"] }),
+    ],
+    ["see one with all scopes", [ALL_SCOPES, ALL_SCOPES], toClient(wide, "GET")],
+    ["list one with all scopes", [ALL_SCOPES, ALL_SCOPES], listing(wide)],
+    ["redirect one with all scopes", [ALL_SCOPES, ALL_SCOPES], toClient(wide, "PATCH", "", URIS)],
+    [
+      "replace the secret of one with all scopes",
+      [ALL_SCOPES, ALL_SCOPES],
+      toClient(wide, "POST", "/secret", {}),
+    ],
+    ["delete one with all scopes", [ALL_SCOPES, ALL_SCOPES], toClient(wide, "DELETE")],
+    ["see a narrow one", [BY_SCOPE, BY_SCOPE], toClient(narrow, "GET")],
+    ["list a narrow one", [BY_SCOPE, BY_SCOPE], listing(narrow)],
+    ["redirect a narrow one", [BY_SCOPE, BY_SCOPE], toClient(narrow, "PATCH", "", URIS)],
+    ["widen a narrow one", [ALL_SCOPES, ALL_SCOPES], toClient(narrow, "PATCH", "", WIDER)],
+    [
+      "replace the secret of a narrow one",
+      [BY_SCOPE, BY_SCOPE],
+      toClient(narrow, "POST", "/secret", {}),
+    ],
+    ["delete a narrow one", [BY_SCOPE, BY_SCOPE], toClient(narrow, "DELETE")],
+    [
+      "make a narrow one first-party",
+      [PERSON],
+      toClient(narrow, "PATCH", "", { first_party: true }),
+    ],
+    ["see a first-party one", [ALL_SCOPES, ALL_SCOPES], toClient(trusted, "GET")],
+    ["list a first-party one", [ALL_SCOPES, ALL_SCOPES], listing(trusted)],
+    ["redirect a first-party one", [PERSON], toClient(trusted, "POST", "", URIS)],
+    ["replace the secret of a first-party one", [PERSON], toClient(trusted, "POST", "/secret", {})],
+    ["delete a first-party one", [PERSON], toClient(trusted, "DELETE")],
+    [
+      "redirect one that the caller's client made",
+      ["yyyyyy.-", "yyyyyy.-"],
+      toClient(made, "PATCH", "", URIS),
+    ],
+    ["list one that the caller's client made", ["yyyyyy.-", "yyyyyy.-"], listing(made)],
+    [
+      "widen one that the caller's client made",
+      ["y-y-y-.-", "y-y-y-.-"],
+      toClient(made, "PATCH", "", WIDER),
+    ],
+    [
+      "replace the secret of the caller's own client",
+      NOBODY,
+      async (as) =>
+        as.clientId !== null && call(as, "POST", `${clientsOf(as)}/${as.clientId}/secret`, {}),
+    ],
+    ["redirect one of another tenant", [ALL_SCOPES], toClient(foreign, "PATCH", "", URIS)],
+  ],
+  PERSONAL_TOKENS: [
+    ["make a token like itself", every("yy----"), (as) => call(as, "POST", PATS, { name: "x" })],
+    [
+      "make one with all scopes",
+      every("y-----"),
+      (as) => call(as, "POST", PATS, { name: "x", scopes: ["*"] }),
+    ],
+    ["list one with all scopes", every("y-----"), listingToken("*")],
+    ["delete one with all scopes", every("y-----"), deletingToken("*")],
+    ["list a narrow one", every("yy----"), listingToken(NARROW)],
+    ["delete a narrow one", every("yy----"), deletingToken(NARROW)],
+    [
+      "make the dashboard's API token",
+      every("y-----"),
+      (as) => call(as, "POST", "/account/api-token", {}),
+    ],
+    [
+      "see the dashboard's API token",
+      NOBODY,
+      async (as) => as.kind !== "own" && call(as, "GET", "/account/api-token"),
+    ],
+    ["list sign-ins", every("y-y---"), (as) => call(as, "GET", "/account/sessions")],
+    [
+      "set the password",
+      ["y-----.y", "y-----.y", "y------y"],
+      (as) => call(as, "POST", "/reset-password", { password: "another fine horse" }),
+    ],
+    [
+      "act as the owner of an account",
+      ["", "y-y-y-.-"],
+      (as) => call(as, "POST", ACT, OWN_ACCOUNT),
+    ],
+    [
+      "act as the owner of another tenant's account",
+      NOBODY,
+      (as) => call(as, "POST", ACT, FOREIGN_ACCOUNT),
+    ],
+  ],
+};

@@ -39,43 +39,13 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe("PostgreSQL", () => {
   let server: RunningStore;
-  let port = 0;
 
   beforeAll(async () => {
-    port = await freePort();
-    const native = installPostgres(postgresMajor(process.env["TEST_POSTGRES"]));
-    const at = { folder: join(folder, "pg"), port, durable: false, native };
-    const log = openSync(join(folder, "postgres.log"), "a");
     // The first start makes the folder of the server, whose user alone may read the key.
-    await (await startEmbeddedPostgres({ ...at, log })).stop();
-    server = await startEmbeddedPostgres({ ...at, log, settings: certificate(LOOPBACK_ADDRESSES) });
+    await (await start()).stop();
+    server = await start(LOOPBACK_ADDRESSES);
   }, 120_000);
   afterAll(() => server.stop());
-
-  function certificate({ cert, key }: ServerCertificate): string[] {
-    const data = join(folder, "pg", "data");
-    const { uid, gid } = statSync(data);
-    for (const [name, text] of Object.entries({ "server.crt": cert, "server.key": key })) {
-      writeFileSync(join(data, name), text, { mode: 0o600 });
-      chownSync(join(data, name), uid, gid);
-    }
-    return ["ssl=on"];
-  }
-
-  /** Connects with these parameters; answers whether the session is encrypted, or the code of the error. */
-  async function tried(parameters: string, host = "127.0.0.1"): Promise<unknown> {
-    const url = server.url.replace("127.0.0.1", host);
-    const db = connect(`${url}${parameters}`, { max: 1, name: "tls" });
-    try {
-      const [row] = await db.sql<{ ssl: boolean }[]>`
-        select ssl from pg_stat_ssl where pid = pg_backend_pid()`;
-      return row?.ssl;
-    } catch (error) {
-      return fieldsOf(fieldsOf(error)["cause"] ?? error)["code"];
-    } finally {
-      await db.close();
-    }
-  }
 
   test.each([
     ["", false],
@@ -99,24 +69,55 @@ describe("PostgreSQL", () => {
   });
 
   test("with a certificate of another name than the address is refused, and so is a server without TLS", async () => {
-    const data = { folder: join(folder, "pg"), port, durable: false };
-    const native = installPostgres(postgresMajor(process.env["TEST_POSTGRES"]));
-    const log = openSync(join(folder, "postgres.log"), "a");
     await server.stop();
-    server = await startEmbeddedPostgres({
-      ...data,
-      native,
-      log,
-      settings: certificate(HOOK_TEST),
-    });
-    expect([await tried(`?sslmode=verify-full&sslrootcert=${ca}`)]).toEqual([OTHER_NAME]);
+    server = await start(HOOK_TEST);
+    expect(await tried(`?sslmode=verify-full&sslrootcert=${ca}`)).toBe(OTHER_NAME);
     expect(await tried("?sslmode=require")).toBe(true);
     await server.stop();
-    server = await startEmbeddedPostgres({ ...data, native, log });
+    server = await start();
     for (const parameters of ["?sslmode=require", `?sslmode=verify-full&sslrootcert=${ca}`])
       expect(await tried(parameters)).not.toBeBoolean();
     expect(await tried("?sslmode=prefer")).toBe(false);
   }, 120_000);
+
+  const port = freePort();
+
+  /** Starts the server, which accepts TLS if it has a certificate. */
+  async function start(certificate?: ServerCertificate): Promise<RunningStore> {
+    if (certificate !== undefined) install(certificate);
+    return startEmbeddedPostgres({
+      folder: join(folder, "pg"),
+      port: await port,
+      durable: false,
+      native: installPostgres(postgresMajor(process.env["TEST_POSTGRES"])),
+      log: openSync(join(folder, "postgres.log"), "a"),
+      settings: certificate === undefined ? [] : ["ssl=on"],
+    });
+  }
+
+  function install({ cert, key }: ServerCertificate): void {
+    const data = join(folder, "pg", "data");
+    const { uid, gid } = statSync(data);
+    for (const [name, text] of Object.entries({ "server.crt": cert, "server.key": key })) {
+      writeFileSync(join(data, name), text, { mode: 0o600 });
+      chownSync(join(data, name), uid, gid);
+    }
+  }
+
+  /** Connects with these parameters; answers whether the session is encrypted, or the code of the error. */
+  async function tried(parameters: string, host = "127.0.0.1"): Promise<unknown> {
+    const url = server.url.replace("127.0.0.1", host);
+    const db = connect(`${url}${parameters}`, { max: 1, name: "tls" });
+    try {
+      const [row] = await db.sql<{ ssl: boolean }[]>`
+        select ssl from pg_stat_ssl where pid = pg_backend_pid()`;
+      return row?.ssl;
+    } catch (error) {
+      return fieldsOf(fieldsOf(error)["cause"] ?? error)["code"];
+    } finally {
+      await db.close();
+    }
+  }
 });
 
 describe("Redis behind TLS", () => {

@@ -13,24 +13,9 @@ const database = fixture(createDatabase);
 const tenants = fixture(() => addTenants(database.db));
 const api = fixture(() => startApi({ db: database.db }));
 
-interface Said {
-  /** Claims of the id_token besides the subject. `EMAIL` stands for the address of the user. */
-  readonly token: Claims;
-  /** Claims of userinfo besides the subject; those of the id_token if absent. */
-  readonly userinfo?: Claims;
-  /** The status of userinfo; 200 if absent. */
-  readonly status?: number;
-}
-
-const EMAIL = "the address of the user";
-const YES = "signed in";
-const NO = "unverified_email";
-const BAD = "bad_userinfo";
-const email = EMAIL;
-
 describe("a first sign-in, without trust and then with it, of an address in a proved and in another domain, if the provider", () => {
   test.each<readonly [string, Said, readonly [careful: string, proved: string, open: string]]>([
-    ["says true", { token: { email, email_verified: true } }, [YES, YES, YES]],
+    ["says true", { token: verified }, [YES, YES, YES]],
     ["says it as text", { token: { email, email_verified: "true" } }, [YES, YES, YES]],
     ["says it nowhere", { token: { email } }, [NO, YES, NO]],
     ["says null", { token: { email, email_verified: null } }, [NO, YES, NO]],
@@ -39,11 +24,7 @@ describe("a first sign-in, without trust and then with it, of an address in a pr
     ["says 1", { token: { email, email_verified: 1 } }, [NO, NO, NO]],
     ["says True", { token: { email, email_verified: "True" } }, [NO, NO, NO]],
     ["says true in a list", { token: { email, email_verified: [true] } }, [NO, NO, NO]],
-    [
-      "says it in userinfo only",
-      { token: { email }, userinfo: { email, email_verified: true } },
-      [YES, YES, YES],
-    ],
+    ["says it in userinfo only", { token: { email }, userinfo: verified }, [YES, YES, YES]],
     [
       "says true of another address in userinfo",
       { token: { email }, userinfo: { email: "other@corp.test", email_verified: true } },
@@ -52,7 +33,7 @@ describe("a first sign-in, without trust and then with it, of an address in a pr
     ["has no email", { token: {}, userinfo: {} }, ["no_email", "no_email", "no_email"]],
     [
       "speaks of another subject in userinfo",
-      { token: { email }, userinfo: { sub: "another", email, email_verified: true } },
+      { token: { email }, userinfo: { sub: "another", ...verified } },
       [BAD, BAD, BAD],
     ],
     ["refuses userinfo", { token: { email }, status: 403 }, [BAD, YES, BAD]],
@@ -75,7 +56,7 @@ describe("a first sign-in, without trust and then with it, of an address in a pr
     await database.db.sql`
       update sso_connections set trust_email = false where id = ${silentConnection}`;
     expect(await outcome(said, where)).toBe("provider_unreachable");
-    expect(await outcome({ token: { email, email_verified: true } }, where)).toBe(YES);
+    expect(await outcome({ token: verified }, where)).toBe(YES);
   });
 });
 
@@ -136,6 +117,22 @@ test.each([
   const links = await database.db.sql`select from sso_identities where user_id = ${user.id}`;
   expect(links).toHaveLength(0);
 });
+
+interface Said {
+  /** Claims of the id_token besides the subject. `EMAIL` stands for the address of the user. */
+  readonly token: Claims;
+  /** Claims of userinfo besides the subject; those of the id_token if absent. */
+  readonly userinfo?: Claims;
+  /** The status of userinfo; 200 if absent. */
+  readonly status?: number;
+}
+
+const EMAIL = "the address of the user";
+const YES = "signed in";
+const NO = "unverified_email";
+const BAD = "bad_userinfo";
+const email = EMAIL;
+const verified = { email, email_verified: true };
 
 /** The provider of the next sign-in: one that is whole, or one whose userinfo cannot be reached. */
 let provider: HostileProvider;

@@ -4,64 +4,34 @@ import { readEvents } from "../../../src/intake/provider-input.ts";
 import { MAX_EVENTS } from "../../../src/intake/provider-model.ts";
 
 describe("a valid event", () => {
-  const about = { siteId: 5, externalReviewId: "r" };
-  const reported = {
-    rate: 4,
-    reviewer: "Ada",
-    reviewerEmail: undefined,
-    content: "Fine",
-    reviewedAt: new Date("2026-06-01T11:00:00Z"),
-  };
-  const report = { kind: "report", creates: true, review: reported };
-  const eventOf = (event: string, more: object = {}): object => {
-    const facts = { metadata: {}, errorCode: null, isAnnounced: false };
-    return { kind: "event", event, ...facts, ...more };
-  };
-
-  test.each<readonly [Readonly<Record<string, unknown>>, object, object]>([
-    [created, about, report],
-    [{ ...created, type: "review.updated" }, about, { ...report, creates: false }],
+  test.each([
+    [created, REVIEW, report({})],
+    [{ ...created, type: "review.updated" }, REVIEW, { ...report({}), creates: false }],
     [
       { ...created, review: { ...review, content: null, reviewer_email: "ada@mail.test" } },
-      about,
-      { ...report, review: { ...reported, content: "", reviewerEmail: "ada@mail.test" } },
+      REVIEW,
+      report({ content: "", reviewerEmail: "ada@mail.test" }),
     ],
     [
       { ...common, type: "review.removed", review: { external_review_id: "r" } },
-      about,
-      eventOf("review_removed"),
+      REVIEW,
+      change("review_removed"),
     ],
+    [posted, REVIEW, change("response_post_succeeded", { isAnnounced: true })],
     [
-      { ...common, type: "response.posted", external_review_id: "r" },
-      about,
-      eventOf("response_post_succeeded", { isAnnounced: true }),
+      { ...posted, type: "response.failed", error_code: "E-012" },
+      REVIEW,
+      change("response_post_failed", { errorCode: "E-012", metadata: { error_code: "E-012" } }),
     ],
-    [
-      { ...common, type: "response.failed", external_review_id: "r", error_code: "E-012" },
-      about,
-      eventOf("response_post_failed", { errorCode: "E-012", metadata: { error_code: "E-012" } }),
-    ],
-    [{ ...changed, connected: true }, { siteId: 5 }, eventOf("review_pull_connected")],
-    [
-      { ...changed, axis: "post", connected: true, error_code: null },
-      { siteId: 5 },
-      eventOf("response_post_connected"),
-    ],
-    [
-      { ...changed, connected: false, error_code: "E-001" },
-      { siteId: 5 },
-      eventOf("review_pull_disconnected", { errorCode: "E-001" }),
-    ],
-    [
-      { ...changed, axis: "post", connected: false, error_code: "E-001" },
-      { siteId: 5 },
-      eventOf("response_post_disconnected", { errorCode: "E-001" }),
-    ],
+    [{ ...pull, connected: true }, SITE, change("review_pull_connected")],
+    [{ ...post, connected: true, error_code: null }, SITE, change("response_post_connected")],
+    [{ ...pull, ...down }, SITE, change("review_pull_disconnected", { errorCode: "E-001" })],
+    [{ ...post, ...down }, SITE, change("response_post_disconnected", { errorCode: "E-001" })],
   ])("such as %j is read as a change, with its references", (given, subject, what) => {
     const { changes, references, fieldErrors } = read(given);
     expect<unknown>(changes).toEqual([{ index: 0, id: "e", subject, what, occurredAt: NOW }]);
     expect<unknown>(references).toEqual([
-      { index: 0, type: given["type"], id: "e", externalReviewId: undefined, ...subject },
+      { index: 0, type: given.type, id: "e", externalReviewId: undefined, ...subject },
     ]);
     expect(fieldErrors).toEqual({});
   });
@@ -87,13 +57,13 @@ describe("a field error", () => {
       { ...created, review: { ...review, reviewer_email: "no address" } },
       { "review.reviewer_email": "must be null or an email address" },
     ],
-    [{ ...changed, connected: false }, { error_code: "is required when the axis is disconnected" }],
+    [{ ...pull, connected: false }, { error_code: "is required when the axis is disconnected" }],
     [
-      { ...changed, connected: false, error_code: null },
+      { ...pull, connected: false, error_code: null },
       { error_code: "is required when the axis is disconnected" },
     ],
     [
-      { ...changed, connected: true, error_code: "E-001" },
+      { ...pull, connected: true, error_code: "E-001" },
       { error_code: "must be null when the axis is connected" },
     ],
     [
@@ -107,9 +77,9 @@ describe("a field error", () => {
         "review.rate": "must be a whole number from 1 to 5",
       },
     ],
-    [{ ...common, type: "response.posted", external_review_id: "r", error_code: null }, {}],
+    [{ ...posted, error_code: null }, {}],
     [
-      { ...common, type: "response.posted", external_review_id: "r", error_code: "E-001" },
+      { ...posted, error_code: "E-001" },
       { error_code: "must be null or absent: the response was posted" },
     ],
     // `connected` is a field of connection.changed only.
@@ -221,7 +191,7 @@ describe("the limits of a field", () => {
   });
 
   test.each(["", "x".repeat(65), 7])("error_code is not %p", (error_code) => {
-    expect(faultyFields({ ...changed, connected: false, error_code })).toEqual(["error_code"]);
+    expect(faultyFields({ ...pull, connected: false, error_code })).toEqual(["error_code"]);
   });
 });
 
@@ -263,6 +233,35 @@ const review = {
 
 const common = { id: "e", occurred_at: "2026-06-01T12:00:00.000+00:00", store_review_site_id: 5 };
 const created = { ...common, type: "review.created", review };
-const changed = { ...common, type: "connection.changed", axis: "pull" };
+const posted = { ...common, type: "response.posted", external_review_id: "r" };
+const pull = { ...common, type: "connection.changed", axis: "pull" };
+const post = { ...pull, axis: "post" };
+const down = { connected: false, error_code: "E-001" };
+
+const SITE = { siteId: 5 };
+const REVIEW = { ...SITE, externalReviewId: "r" };
+
+/** What is read from `created`, except for some fields of the review. */
+const report = (fields: object) => ({
+  kind: "report",
+  creates: true,
+  review: {
+    rate: 4,
+    reviewer: "Ada",
+    reviewerEmail: undefined,
+    content: "Fine",
+    reviewedAt: new Date("2026-06-01T11:00:00Z"),
+    ...fields,
+  },
+});
+
+const change = (event: string, fields: object = {}) => ({
+  kind: "event",
+  event,
+  metadata: {},
+  errorCode: null,
+  isAnnounced: false,
+  ...fields,
+});
 
 const read = (...events: unknown[]) => readEvents({ events }, NOW);
