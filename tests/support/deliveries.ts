@@ -1,5 +1,6 @@
 import { afterEach } from "bun:test";
 
+import { systemClock } from "../../src/lib/clock.ts";
 import { createTestBox, createTestSchedule, startDispatcher } from "./dispatch.ts";
 import { fixture } from "./fixture.ts";
 import { Receiver } from "./network/receiver.ts";
@@ -13,6 +14,7 @@ import {
   type TestSubscription,
 } from "./outbox.ts";
 import { createDatabase } from "./postgres.ts";
+import { startWebhooks } from "./webhooks.ts";
 
 /** A partner with one subscription. */
 export interface Subscribed extends TestSubscription {
@@ -32,14 +34,10 @@ export interface RecordedAttempt {
   readonly resent: boolean;
 }
 
-/**
- * Gives a test file a database and a schedule. Dispatchers and receivers that its tests start here end after each test,
- * the last one first.
- */
-export function deliveries() {
-  const database = fixture(createDatabase);
-  const stores = fixture(createTestSchedule);
-  const box = createTestBox();
+type DispatcherOptions = Parameters<typeof startDispatcher>[0];
+
+/** Starts dispatchers and receivers that end after each test, the last one first. */
+function starting(stores: () => Pick<DispatcherOptions, "db" | "box" | "schedule">) {
   const started: { stop(): unknown }[] = [];
   afterEach(async () => {
     for (const one of started.splice(0).toReversed()) await one.stop();
@@ -49,14 +47,38 @@ export function deliveries() {
     return one;
   };
   return {
+    /** Ends something after the test. */
+    ending,
+    dispatcher: (own: Partial<DispatcherOptions> = {}) =>
+      ending(startDispatcher({ ...stores(), ...own })),
+    receiver: async (answer?: Receiver["answer"]) => ending(await Receiver.start(answer)),
+  };
+}
+
+/**
+ * Gives a test file the API of `startWebhooks` with a schedule that dispatchers hear. The start of a dispatcher sets the
+ * clock of the API, which stands still, to the present time.
+ */
+export function webhookDeliveries(options: Parameters<typeof startWebhooks>[0] = {}) {
+  const stores = fixture(createTestSchedule);
+  const world = fixture(() => startWebhooks({ ...options, schedule: stores.schedule }));
+  const running = starting(() => {
+    world.clock.set(systemClock.now());
+    return { db: world.database.db, box: world.api.deps.box, schedule: stores.schedule };
+  });
+  return { stores, world, ...running };
+}
+
+/** Gives a test file a database and a schedule, without the API. */
+export function deliveries() {
+  const database = fixture(createDatabase);
+  const stores = fixture(createTestSchedule);
+  const box = createTestBox();
+  return {
     database,
     stores,
     box,
-    /** Ends something after the test. */
-    ending,
-    dispatcher: (options: Partial<Parameters<typeof startDispatcher>[0]> = {}) =>
-      ending(startDispatcher({ db: database.db, box, schedule: stores.schedule, ...options })),
-    receiver: async (answer?: Receiver["answer"]) => ending(await Receiver.start(answer)),
+    ...starting(() => ({ db: database.db, box, schedule: stores.schedule })),
     async subscribe(
       url: string,
       options: Partial<SubscriptionOptions> & { reviews?: number } = {},

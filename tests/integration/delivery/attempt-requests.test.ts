@@ -10,7 +10,7 @@ import { forceHistory } from "../../support/history.ts";
 import { insertTenant, record, reviewAction, type Tenant } from "../../support/outbox.ts";
 import { ExactReceiver } from "../../support/network/exact-receiver.ts";
 import { until } from "../../support/network/receiver.ts";
-import { webhookDeliveries } from "../../support/webhook-deliveries.ts";
+import { webhookDeliveries } from "../../support/deliveries.ts";
 import { fixture } from "../../support/fixture.ts";
 
 // An attempt stores neither body nor headers (contract 7.13). These tests compare the request that the API shows with

@@ -16,7 +16,7 @@ import {
 } from "../../support/outbox.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
 import { disable, settle } from "../../support/webhooks.ts";
-import { webhookDeliveries } from "../../support/webhook-deliveries.ts";
+import { webhookDeliveries } from "../../support/deliveries.ts";
 import { fixture } from "../../support/fixture.ts";
 
 const { stores, world, ...given } = webhookDeliveries();

@@ -8,7 +8,7 @@ import { parseProxyUrl } from "../../../src/lib/egress-proxy.ts";
 import type { RunningDispatcher } from "../../support/dispatch.ts";
 import { startProxy } from "../../support/network/proxy.ts";
 import { until } from "../../support/network/receiver.ts";
-import { webhookDeliveries } from "../../support/webhook-deliveries.ts";
+import { webhookDeliveries } from "../../support/deliveries.ts";
 
 const { world, ending, ...given } = webhookDeliveries();
 

@@ -14,7 +14,7 @@ import {
   reviewAction,
   type Tenant,
 } from "../../support/outbox.ts";
-import { webhookDeliveries } from "../../support/webhook-deliveries.ts";
+import { webhookDeliveries } from "../../support/deliveries.ts";
 
 const { world, ...given } = webhookDeliveries();
 const tenant: Tenant = fixture(async () => ({

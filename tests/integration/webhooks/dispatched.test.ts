@@ -7,7 +7,7 @@ import addFormats from "ajv-formats";
 import type { RawDb } from "../../../db/client.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { type Receiver, until } from "../../support/network/receiver.ts";
-import { webhookDeliveries } from "../../support/webhook-deliveries.ts";
+import { webhookDeliveries } from "../../support/deliveries.ts";
 
 // Effects of the routes at the partner's endpoint: the whole dispatcher runs beside the API.
 

@@ -4,7 +4,7 @@ import { systemClock } from "../../../src/lib/clock.ts";
 import { detectIncidents } from "../../support/alerts.ts";
 import { type Receiver, until } from "../../support/network/receiver.ts";
 import { settle } from "../../support/webhooks.ts";
-import { webhookDeliveries } from "../../support/webhook-deliveries.ts";
+import { webhookDeliveries } from "../../support/deliveries.ts";
 
 // Contract 6.16: with a test the answer of the endpoint decides whether a subscription is enabled.
 

@@ -8,7 +8,7 @@ import { detectIncidents, startAlerts } from "../../support/alerts.ts";
 import { CA, EXPIRED } from "../../support/network/certificates.ts";
 import { startRawReceiver } from "../../support/network/raw-receiver.ts";
 import { type Receiver, until } from "../../support/network/receiver.ts";
-import { webhookDeliveries } from "../../support/webhook-deliveries.ts";
+import { webhookDeliveries } from "../../support/deliveries.ts";
 
 // Incidents and alert settings as a partner uses them.
 
