@@ -129,6 +129,7 @@ function startCollector(): Collector {
     port: 0,
     async fetch(request) {
       expect(new URL(request.url).pathname).toBe("/v1/traces");
+      // The exported spans have no static type.
       // oxlint-disable-next-line typescript/no-explicit-any
       const body = (await request.json()) as any;
       for (const { resource, scopeSpans } of body.resourceSpans) {

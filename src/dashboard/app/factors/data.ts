@@ -87,34 +87,33 @@ export const hasPasskeys = (): boolean => "PublicKeyCredential" in window;
  * Lets the browser create a passkey with the options from the API. Returns the passkey in the form that the API
  * accepts.
  */
-async function createPasskey(options: object) {
+async function createPasskey(options: object): Promise<RegistrationResponseJSON> {
   // The type assertion is safe because the API returns the JSON that WebAuthn defines.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   const json = options as PublicKeyCredentialCreationOptionsJSON;
   const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(json);
-  // The type assertion is safe because `create` returns the registration of a new passkey.
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  return (await jsonOf(navigator.credentials.create({ publicKey }))) as RegistrationResponseJSON;
+  return jsonOf(navigator.credentials.create({ publicKey }));
 }
 
 /**
  * Lets the browser sign the challenge in the options from the API. Returns the proof in the form that the API
  * accepts.
  */
-async function provePasskey(options: object) {
-  // The type assertion is safe because the API returns the JSON that WebAuthn defines.
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  const json = options as PublicKeyCredentialRequestOptionsJSON;
-  const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(json);
-  // The type assertion is safe because `get` returns the signature of an existing passkey.
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  return (await jsonOf(navigator.credentials.get({ publicKey }))) as AuthenticationResponseJSON;
+async function provePasskey(
+  options: PublicKeyCredentialRequestOptionsJSON,
+): Promise<AuthenticationResponseJSON> {
+  const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(options);
+  return jsonOf(navigator.credentials.get({ publicKey }));
 }
 
 async function jsonOf(asked: Promise<Credential | null>) {
   try {
     const credential = await asked;
-    if (credential instanceof PublicKeyCredential) return credential.toJSON();
+    if (credential instanceof PublicKeyCredential)
+      // The type assertion is safe because each caller reads only what it asked the browser for: `create` returns the
+      // registration of a new passkey, and `get` the signature of an existing one.
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+      return credential.toJSON() as RegistrationResponseJSON & AuthenticationResponseJSON;
   } catch (error) {
     const name = error instanceof DOMException ? error.name : "";
     throw new PasskeyError(ADVICE_BY_ERROR[name] ?? NO_PASSKEY_ADVICE, { cause: error });
