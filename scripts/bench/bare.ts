@@ -14,6 +14,7 @@ import { buffer } from "node:stream/consumers";
 
 import { HttpClient } from "../../dispatcher/http/client.ts";
 import { checkWebhookUrl, parseNetworks } from "../../src/lib/egress.ts";
+import { fieldsOf } from "../../src/lib/fields.ts";
 import { ROOT } from "../install/install.ts";
 
 interface Sent {
@@ -72,7 +73,15 @@ async function postOf(sender: Sender, ca: string[]): Promise<Post> {
   if (sender === "node") return nodePost(ca);
   if (sender === "undici") return undiciPost(ca);
   return async (url, headers, body) => {
-    const response = await fetch(url, { method: "POST", body, redirect: "manual", headers });
+    const send = () => fetch(url, { method: "POST", body, redirect: "manual", headers });
+    let response;
+    try {
+      response = await send();
+    } catch (error) {
+      // Repeats a request once if its connection closed before an answer, which must not end the measurement.
+      if (fieldsOf(error)["code"] !== "ECONNRESET") throw error;
+      response = await send();
+    }
     await response.arrayBuffer();
   };
 }
