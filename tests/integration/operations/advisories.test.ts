@@ -41,8 +41,8 @@ test("a lock file that cannot be checked does not hide the advisories of another
   };
   const gap = unchecked(TYPESCRIPT, "405");
   expect(await end(() => Response.json({}))).toEqual([75, [gap, "0 known advisories."]]);
-  const found = [`elysia ${ABOUT}`, gap, "1 known advisories."];
-  expect(await end((found) => Response.json(found))).toEqual([1, found]);
+  const lines = [`elysia ${ABOUT}`, gap, "1 known advisories."];
+  expect(await end((found) => Response.json(found))).toEqual([1, lines]);
 });
 
 /** The lock file of the TypeScript package, the only one with `parse-json`. */
