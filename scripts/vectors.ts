@@ -1,6 +1,6 @@
 // `bun scripts/vectors.ts` writes tests/vectors: the delivery of every event in both modes, and deliveries that a
 // receiver must reject. The real envelope and signature code creates them from fixed input, so a second run changes
-// nothing.
+// nothing. sequence.json is written by hand: calls of `advance` and `placeOf` in the packages, with their results.
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
@@ -143,6 +143,8 @@ function delivery(
       dueAt: null,
       isFirstOnly: false,
       bytes: 0,
+      number: null,
+      settledBefore: 0,
     },
     isTest ? testFactsOf({ event, eventId, recordedAt }, 7) : facts,
     {
@@ -152,6 +154,7 @@ function delivery(
       secret: SECRET,
       previousSecret,
       standardWebhooks: false,
+      settledLimit: null,
       nextBatchAt: null,
       pendingTestEventId: null,
       consecutiveFailureCount: 0,
@@ -272,7 +275,7 @@ function main(): void {
   const files = vectorFiles();
   const present = readdirSync(FOLDER, { recursive: true, encoding: "utf8" });
   for (const path of present)
-    if (path.endsWith(".json") && !files.has(path)) rmSync(join(FOLDER, path));
+    if (/\/.*\.json$/.test(path) && !files.has(path)) rmSync(join(FOLDER, path));
   for (const [path, text] of files) {
     mkdirSync(dirname(join(FOLDER, path)), { recursive: true });
     writeFileSync(join(FOLDER, path), text);

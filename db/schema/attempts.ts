@@ -69,6 +69,9 @@ export const deliveryAttempts = pgTable(
      * 0.1.0.
      */
     tlsReason: text("tls_reason"),
+    /** `X-SVC-Sequence` and `X-SVC-Settled`; null for a request without them (contract 7.19). */
+    sentNumber: bigNumber("sent_number"),
+    sentSettled: bigNumber("sent_settled"),
   },
   (t) => [primaryKey({ columns: [t.subscriptionId, t.id] })],
 );

@@ -15,6 +15,8 @@ export const outboxSequences = pgTable("outbox_sequences", {
   lastSequence: bigNumber("last_sequence").notNull().default(0),
   /** The last sequence number of an event in the log. Tests, batches and later rounds have rows in `outbox` instead. */
   lastLogged: bigNumber("last_logged").notNull().default(0),
+  /** How many numbers up to `last_logged` belong to no event of the log. */
+  unlogged: bigNumber("unlogged").notNull().default(0),
   /**
    * The id of review_history up to which a skip has dropped the events that wait for a batch. Maintenance deletes their
    * rows in `batch_entries` in chunks.

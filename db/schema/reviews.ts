@@ -90,6 +90,11 @@ export const reviewHistory = pgTable(
      * gap in the log means that rows were deleted.
      */
     gap: integer("gap"),
+    /**
+     * How many sequence numbers before this one belong to no event of the log; null for none. `sequence` without them
+     * is the number of the event at its subscription, which has no gaps (contract 7.19).
+     */
+    unlogged: bigNumber("unlogged"),
     /** Whether the row came from an import (contract 10.9). Such a row was never an event of a subscription. */
     isImported: boolean("is_imported").notNull().default(false),
     erasedAt: instant("erased_at"),

@@ -25,6 +25,8 @@ export const webhookSubscriptions = pgTable(
     ordering: text("ordering", { enum: ["subscription", "review"] }).notNull(),
     /** Whether the POSTs also carry the headers of Standard Webhooks (contract 7.18). */
     standardWebhooks: boolean("standard_webhooks").notNull().default(false),
+    /** Whether the POSTs carry the number of their event and that of the last settled one (contract 7.19). */
+    sequenceHeaders: boolean("sequence_headers").notNull().default(false),
     /**
      * State of the subscription:
      * - active → disabled: by the dispatcher at the 20th permanent failure in a row, or by a request to disable it.

@@ -28,6 +28,10 @@ export interface Entry {
   readonly isFirstOnly: boolean;
   /** The size in bytes of the JSON of the event in UTF-8; 0 for a test. */
   readonly bytes: number;
+  /** The number of the event at the subscription; null if the request does not carry it (contract 7.19). */
+  readonly number: number | null;
+  /** The number of the last event before this entry in the queue; 0 if there is none or `number` is null. */
+  readonly settledBefore: number;
   /**
    * The recorded facts of the event. Undefined for a test (`isTest`), because its body has sample values. Undefined for
    * another entry if its `review_history` row does not exist; such an entry is not sent. The sender sets the field to
@@ -47,6 +51,11 @@ export interface Subscription {
   readonly previousSecret: string | null;
   /** Whether requests also carry the headers of Standard Webhooks (contract 7.18). */
   readonly standardWebhooks: boolean;
+  /**
+   * With lanes by review, the number up to which every event was delivered or given up before the load. With one lane,
+   * the number before the first held event, or the last one. Null if requests do not carry numbers (contract 7.19).
+   */
+  readonly settledLimit: number | null;
   /** The due time of the next batch; null for a subscription with immediate delivery. */
   readonly nextBatchAt: Date | null;
   /**

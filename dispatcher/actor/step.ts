@@ -107,6 +107,8 @@ function onLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
   if (before.pendingTestEventId !== found.subscription.pendingTestEventId) forget(actor);
   // Discards the queues if data was erased since the last load, because queued entries may still contain it.
   if (before.erasures !== found.subscription.erasures) forget(actor);
+  // Reads the entries again if requests begin to carry numbers, because queued entries have none.
+  if (before.settledLimit === null && found.subscription.settledLimit !== null) forget(actor);
   // If the ordering, which determines the lanes, has changed since the load was requested, all entries are read again
   // after those under way have ended.
   const byReview = found.subscription.ordering === "review";

@@ -186,6 +186,7 @@ function requestOf(
     attempt: alert.webhookAttempt,
     signature: hmacSha256Hex(secret, body),
     previousSignature: null,
+    place: null,
     standard: null,
   });
   return { url: settings.webhookUrl, headers, body };

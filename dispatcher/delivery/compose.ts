@@ -3,6 +3,7 @@ import {
   composeBody,
   payloadFormatNumberOf,
   digestOf,
+  type EventPlace,
   framed,
   requestHeaders,
   standardTimestamp,
@@ -21,6 +22,7 @@ export interface SignedRequest extends DeliveryRequest {
   readonly previousSignature: string | null;
   /** The HMACs of `webhook-signature` as hex digits; null without the headers of Standard Webhooks. */
   readonly standardSignatures: string | null;
+  readonly place: EventPlace | null;
 }
 
 /** The header of every test, also of a test with the name and the form of a real event (contract 6.12). */
@@ -32,21 +34,45 @@ const TEST_MARK = { "X-SVC-Test": "1" };
  * bytes that the hex digits encode (contract 6.6).
  */
 export function composeRequest(
-  { isTest, payloadMode, event, eventId, attempt }: Omit<Entry, "facts">,
+  entry: Omit<Entry, "facts">,
   facts: EventFacts,
-  { webhookUrl, secret, previousSecret, standardWebhooks }: Subscription,
+  subscription: Subscription,
   deliveredAt: Date,
 ): SignedRequest {
+  const { isTest, payloadMode, event, eventId, attempt } = entry;
+  const { webhookUrl, secret, previousSecret, standardWebhooks } = subscription;
   const body = composeBody(facts, payloadMode, deliveredAt);
   const signature = hmacSha256Hex(secret, body);
   const previousSignature = previousSecret === null ? null : hmacSha256Hex(previousSecret, body);
   const signed = { event, eventId, attempt, signature, previousSignature };
   const secrets = previousSecret === null ? [secret] : [secret, previousSecret];
   const standard = standardWebhooks ? signStandard(eventId, body, deliveredAt, secrets) : null;
-  const own = requestHeaders({ ...signed, standard });
+  const place = placeOf(entry, subscription);
+  const own = requestHeaders({ ...signed, place, standard });
   const headers = isTest ? { ...own, ...TEST_MARK } : own;
   const standardSignatures = standard?.signatures ?? null;
-  return { url: webhookUrl, body, headers, signature, previousSignature, standardSignatures };
+  return {
+    url: webhookUrl,
+    body,
+    headers,
+    signature,
+    previousSignature,
+    standardSignatures,
+    place,
+  };
+}
+
+/**
+ * Returns the number of the event, and that up to which every event is settled (contract 7.19); null if the request
+ * does not carry them. With one lane, all entries before this one in the queue are settled, except held ones.
+ */
+function placeOf(
+  { number, settledBefore }: Pick<Entry, "number" | "settledBefore">,
+  { ordering, settledLimit }: Pick<Subscription, "ordering" | "settledLimit">,
+): EventPlace | null {
+  if (number === null || settledLimit === null) return null;
+  const settled = ordering === "review" ? settledLimit : Math.min(settledBefore, settledLimit);
+  return { number, settled };
 }
 
 /** Signs the event id, timestamp and body with each secret, as Standard Webhooks requires (contract 7.18). */
@@ -138,7 +164,7 @@ export function recordAttempt(
   const response = "statusCode" in result ? result : undefined;
   // The attempt record of an event has only the payload format, the host and the signatures, from which the exact
   // request can be reproduced. A test has no `review_history` row, so its attempt record contains the whole request.
-  const { headers, body, signature, previousSignature, standardSignatures } = request;
+  const { headers, body, signature, previousSignature, standardSignatures, place } = request;
   const { sequence, eventId, event, isTest, round, attempt, isLogged } = entry;
   const { payloadMode, batchJobId, recordedAt } = entry;
   return {
@@ -162,6 +188,8 @@ export function recordAttempt(
     previousSignature: isTest ? null : previousSignature,
     bodyDigest: isTest ? null : digestOf(body),
     standardSignatures: isTest ? null : standardSignatures,
+    sentNumber: place?.number ?? null,
+    sentSettled: place?.settled ?? null,
     requestHeaders: isTest ? framed(host, headers, body) : null,
     requestBody: isTest ? body : null,
     responseHeaders: response?.responseHeaders ?? null,

@@ -299,7 +299,7 @@ export class Sender {
 
   /**
    * Reads the settings again, ahead of all loads, for a send that waited long for its request slot. The send does not
-   * begin if the host, the ordering or the pending test has changed, or if something was erased.
+   * begin if the host has changed, or a setting on which its entry depends (`keepsEntry`).
    */
   #refresh(actor: Actor, effect: Send, slot: Slot): void {
     const { clock, holdings, loader } = this.#deps;
@@ -308,9 +308,8 @@ export class Sender {
       if (id !== holdings.id) return;
       const subscription = found?.subscription;
       const isSame =
-        subscription?.ordering === effect.subscription.ordering &&
-        subscription.pendingTestEventId === effect.subscription.pendingTestEventId &&
-        subscription.erasures === effect.subscription.erasures &&
+        subscription !== undefined &&
+        keepsEntry(effect.subscription, subscription) &&
         this.#hostOf(subscription.webhookUrl) === slot.host;
       if (isSame) return this.#start(actor, { ...effect, subscription, readAt: clock.now() }, slot);
       // The end of the send is reported before its request slot is released, so that other sends of this actor do not
@@ -340,6 +339,20 @@ export class Sender {
     if (record.decision.kind === "delivered") log.debug("attempt.finished", fields);
     else log.info("attempt.finished", fields);
   }
+}
+
+/**
+ * Whether an entry that was read with the settings `before` may be sent with those of a later load. If an account was
+ * activated, its events may precede the entry, and the later settings do not show them as held (contract 7.19).
+ */
+export function keepsEntry(before: Subscription, after: Subscription): boolean {
+  return (
+    after.ordering === before.ordering &&
+    after.pendingTestEventId === before.pendingTestEventId &&
+    after.erasures === before.erasures &&
+    after.inactiveAccounts === before.inactiveAccounts &&
+    (after.settledLimit === null) === (before.settledLimit === null)
+  );
 }
 
 /**

@@ -37,6 +37,16 @@ const ENTRY_PARTS = [
   ["e.account_id = any(a.inactive)", "h.account_id = any(a.inactive)"],
   ["e.bytes", "h.bytes"],
   ["e.part = 'due'", "false"],
+  [
+    "case when a.sequence_headers and e.subscription_number = a.number then e.logged_as - coalesce(e.unlogged, 0) end",
+    "case when a.sequence_headers then h.sequence - coalesce(h.unlogged, 0) end",
+  ],
+  [
+    `case when a.sequence_headers and e.round > 1 and e.subscription_number = a.number then (
+       select h.sequence - coalesce(h.unlogged, 0) from review_history h
+        where h.subscription_number = a.number and h.sequence < e.sequence order by h.sequence desc limit 1) end`,
+    "''",
+  ],
 ] as const;
 /** JSON is read as the stored text, because it is copied into the body unchanged. */
 const JSON_COLUMNS = ["actor", "review", "site", "metadata"];
@@ -75,6 +85,7 @@ const STORED_COLUMNS = {
   webhookUrl: webhookSubscriptions.webhookUrl,
   ordering: webhookSubscriptions.ordering,
   standardWebhooks: webhookSubscriptions.standardWebhooks,
+  settledLimit: nullable(value("bigint")),
   sealedSecret: webhookSubscriptions.sealedSecret,
   sealedPreviousSecret: webhookSubscriptions.sealedPreviousSecret,
   nextBatchAt: webhookSubscriptions.nextBatchAt,
@@ -86,8 +97,37 @@ const STORED_COLUMNS = {
   erasures: outboxOffsets.erasures,
   inactiveAccounts: value("text"),
 };
+/**
+ * Selects the number before the first row of the first round that matches and is not settled; null if there is no such
+ * row. For a row of an event that is missing, or that the log never had, it is the number of the last event before it.
+ * The condition of the index `outbox_unsettled` is repeated literally.
+ */
+const beforeUnsettled = (matches: string) => `(
+  select coalesce((select sequence - coalesce(unlogged, 0) - (sequence = o.sequence)::integer from review_history
+                    where subscription_number = a.number and sequence <= o.sequence order by sequence desc limit 1), 0)
+    from outbox o
+   where o.subscription_id = a.id and ${matches} and o.sequence > a.skipped_through
+     and not o.is_test and o.round = 1 and (o.skipped_at is null or o.is_held)
+   order by o.sequence limit 1)`;
+/**
+ * Selects a number up to which no event of the log comes after the offset: the one before the first such event, less
+ * the events before that one which may be missing.
+ */
+const BEFORE_LOGGED = `coalesce((
+  select sequence - coalesce(unlogged, 0) - 1 - greatest(0, sequence - coalesce(gap, 0) - 1 - a.settled_through)
+    from review_history where subscription_number = a.number and sequence > a.settled_through order by sequence limit 1),
+  least(a.last_logged, a.settled_through) - a.unlogged)`;
+const LAST_NUMBER = "a.last_logged - a.unlogged";
+const HELD_LIMIT = beforeUnsettled("o.is_held");
+/** The values of `Subscription.settledLimit` by the ordering. */
+const SETTLED_LIMITS = {
+  subscription: `least(${HELD_LIMIT}, ${LAST_NUMBER})`,
+  review: `least(${HELD_LIMIT}, ${beforeUnsettled("not o.is_held")}, ${BEFORE_LOGGED})`,
+} as const;
 /** The expressions of these values over a row `a` with the columns of `FOUND_COLUMNS`. */
-const STORED_EXPRESSIONS: Readonly<Record<keyof typeof STORED_COLUMNS, string>> = {
+const STORED_EXPRESSIONS: Readonly<
+  Record<Exclude<keyof typeof STORED_COLUMNS, "settledLimit">, string>
+> = {
   partnerId: "a.partner_id",
   webhookUrl: "a.webhook_url",
   ordering: "a.ordering",
@@ -103,9 +143,12 @@ const STORED_EXPRESSIONS: Readonly<Record<keyof typeof STORED_COLUMNS, string>> 
   erasures: "a.erasures",
   inactiveAccounts: "a.inactive::text",
 };
-const stored = (format: (name: string, column: string) => string) =>
+const stored = (settledLimit: string, format: (name: string, column: string) => string) =>
   sql.raw(
-    Object.entries(STORED_EXPRESSIONS)
+    Object.entries({
+      ...STORED_EXPRESSIONS,
+      settledLimit: `case when a.sequence_headers then ${settledLimit} end`,
+    })
       .map(([name, column]) => format(name, column))
       .join(", "),
   );
@@ -156,11 +199,12 @@ const LOAD_COLUMNS = {
 
 /** The columns of a subscription that `SUBSCRIPTION_ROWS` looks up for a request `a`. */
 const FOUND_COLUMNS = sql`
-             s.*, f.settled_through, f.skipped_through, f.erasures, q.last_sequence, q.last_logged,
+             s.*, f.settled_through, f.skipped_through, f.erasures, q.last_sequence, q.last_logged, q.unlogged,
              array(select id from companies where partner_id = s.partner_id and not is_active order by id) as inactive`;
 const SUBSCRIPTION_ROWS = sql`
        cross join lateral (
-               select number, partner_id, webhook_url, ordering, standard_webhooks, sealed_secret, consecutive_failure_count,
+               select number, partner_id, webhook_url, ordering, standard_webhooks, sequence_headers, sealed_secret,
+                      consecutive_failure_count,
                       case when state = 'active' then next_batch_at end as next_batch_at,
                       case when state = 'disabled' then pending_test_event_id end as pending_test_event_id,
                       case when previous_secret_expires_at > now() then sealed_previous_secret end as previous_secret
@@ -177,12 +221,15 @@ const loadLogged = statement({
   columns: {
     ord: value("integer"),
     ...STORED_COLUMNS,
-    /** Whether the log has all entries of the subscription, and none of them is held back by a test. */
+    /**
+     * Whether the log has all entries of the subscription, none of them is held back by a test, and this statement can
+     * number them.
+     */
     isComplete: value("boolean"),
     entries: nullable(value("text")),
   },
   text: ({ given }) => sql`
-    select a.ord, ${stored((name, column) => `${column} as "${name}"`)}, a.is_complete as "isComplete",
+    select a.ord, ${stored(LAST_NUMBER, (name, column) => `${column} as "${name}"`)}, a.is_complete as "isComplete",
            (select string_agg(${sql.raw(LOG_LINE)}, ${sql.raw(`chr(${BETWEEN_RECORDS.charCodeAt(0)})`)})
               from (select *, sum(bytes) over (order by sequence ${ROWS_BEFORE}) as before from (
                       select *, null as previous, ${EVENT_BYTES} as bytes
@@ -193,6 +240,8 @@ const loadLogged = statement({
              where ${FITS_LOAD}) as entries
       from (select a.*, ${FOUND_COLUMNS},
                    s.pending_test_event_id is null
+                   -- With lanes by review, numbers need look-ups, for which the other statement has the nodes.
+                   and not (s.sequence_headers and s.ordering = 'review')
                    and (select true from outbox
                          where shard = a.shard and subscription_id = a.id and sequence > f.skipped_through limit 1) is null as is_complete
               from (select * from ${given}) a ${SUBSCRIPTION_ROWS}
@@ -241,7 +290,8 @@ const textOf = (
                      order by o.due_at nulls first, o.sequence limit ${TESTS_LIMIT})
                  ) o
                  left join lateral (
-                   select id as history_id, ${sql.raw(HISTORY_COLUMNS.join(", "))}, occurred_at, account_id, ${EVENT_BYTES} as bytes
+                   select id as history_id, ${sql.raw(HISTORY_COLUMNS.join(", "))}, occurred_at, account_id,
+                          subscription_number, sequence as logged_as, unlogged, ${EVENT_BYTES} as bytes
                      from review_history h where id = o.review_history_id offset 0) h on true) e
               where is_test or ${FITS_LOAD}) e
      union all
@@ -260,7 +310,7 @@ const textOf = (
               where ${FITS_LOAD}) h
      union all
     select a.ord, null,
-           json_build_array(json_build_object(${stored((name, column) => `'${name}', ${column}`)}, 'nextDueAt', ${nextDueAt}, 'lastFound', ${lastFound}, 'isBehind', ${isBehind}))
+           json_build_array(json_build_object(${stored(SETTLED_LIMITS[ordering], (name, column) => `'${name}', ${column}`)}, 'nextDueAt', ${nextDueAt}, 'lastFound', ${lastFound}, 'isBehind', ${isBehind}))
       from active a`;
 
 const load = statement({

@@ -23,6 +23,8 @@ const PLACEHOLDER = {
   dueAt: null,
   bytes: 0,
   isFirstOnly: false,
+  number: null,
+  settledBefore: 0,
   facts: undefined,
 } as const;
 
@@ -146,7 +148,8 @@ export function readEntry(text: string, partnerId: number): ReadEntry {
   const fields = text.split(BETWEEN_FIELDS);
   const [sequence, isLogged, eventId = "", event = "", isTest, isMinimal, ...rest] = fields;
   const [reviewId, batchJobId, recordedMs, round, attempt, dueMs, occurredMs, ...source] = rest;
-  const [gap, previous, held, bytes, isFirstOnly, ...history] = source;
+  const [gap, previous, held, bytes, isFirstOnly, written, before, ...history] = source;
+  const number = written ? Number(written) : null;
   const id = { eventId, event, reviewId: reviewId ? Number(reviewId) : null };
   return {
     sequence: Number(sequence),
@@ -164,6 +167,9 @@ export function readEntry(text: string, partnerId: number): ReadEntry {
     dueAt: dueMs ? fromMs(Number(dueMs)) : null,
     bytes: Number(bytes),
     isFirstOnly: isFirstOnly === "t",
+    number,
+    // A later round has a place of its own in the queue, behind events whose rows may have been deleted.
+    settledBefore: before ? Number(before) : (number ?? 1) - 1,
     facts: factsIn(history, { ...id, partnerId, occurredAt: fromMs(Number(occurredMs)) }),
   };
 }

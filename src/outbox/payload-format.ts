@@ -20,8 +20,17 @@ interface SignedRequest {
    */
   readonly signature: string;
   readonly previousSignature: string | null;
+  /** The values of `X-SVC-Sequence` and `X-SVC-Settled`; null for a request without them (contract 7.19). */
+  readonly place: EventPlace | null;
   /** The values for the headers of Standard Webhooks; null for a subscription without them. */
   readonly standard: StandardHeaders | null;
+}
+
+/** The place of an event among the events of its subscription. */
+export interface EventPlace {
+  readonly number: number;
+  /** The number up to which every event was delivered or given up before the request. */
+  readonly settled: number;
 }
 
 interface StandardHeaders {
@@ -60,9 +69,9 @@ export function composeBody(facts: EventFacts, mode: PayloadMode, deliveredAt: D
   return mode === "full" ? fullBody(facts, deliveredAt) : minimalBody(facts);
 }
 
-/** Builds the headers of contract 7.1, followed by those of contract 7.18. */
+/** Builds the headers of contract 7.1, followed by those of contract 7.19 and 7.18. */
 export function requestHeaders(signed: SignedRequest): Readonly<Record<string, string>> {
-  const { event, eventId, attempt, signature, previousSignature, standard } = signed;
+  const { event, eventId, attempt, signature, previousSignature, place, standard } = signed;
   return {
     "Content-Type": "application/json",
     "User-Agent": "ReviewRelay/1.0 (webhooks)",
@@ -72,6 +81,10 @@ export function requestHeaders(signed: SignedRequest): Readonly<Record<string, s
     "X-SVC-Signature": `sha256=${signature}`,
     ...(previousSignature !== null && {
       "X-SVC-Signature-Previous": `sha256=${previousSignature}`,
+    }),
+    ...(place !== null && {
+      "X-SVC-Sequence": String(place.number),
+      "X-SVC-Settled": String(place.settled),
     }),
     ...(standard !== null && {
       "webhook-id": eventId,

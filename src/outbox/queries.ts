@@ -190,14 +190,15 @@ export const appendInput = (now: SQL, before: SQL): SQL => sql`
     ), numbered as (
       update outbox_sequences q
          set last_sequence = q.last_sequence + cardinality(w.event_ids),
-             last_logged = q.last_sequence + cardinality(w.event_ids)
+             last_logged = q.last_sequence + cardinality(w.event_ids),
+             unlogged = q.unlogged + q.last_sequence - q.last_logged
         from wanted w join ${before} before on before.id = w.id
        where q.subscription_id = w.id
       returning w.id, w.number, w.shard, w.is_minimal, w.event_ids,
-                q.last_sequence - cardinality(w.event_ids) as base, before.last_logged
+                q.last_sequence - cardinality(w.event_ids) as base, q.unlogged, before.last_logged
     ), sequenced as materialized (
       select n.number, n.is_minimal, e.event_id, n.base + e.nth as sequence,
-             case when e.nth = 1 then nullif(n.base - n.last_logged, 0) end as gap
+             case when e.nth = 1 then nullif(n.base - n.last_logged, 0) end as gap, nullif(n.unlogged, 0) as unlogged
         from numbered n cross join lateral unnest(n.event_ids) with ordinality as e(event_id, nth)
     ), batches as (
       -- A share lock. It waits only for a deletion or a skip of the subscription.
@@ -208,10 +209,10 @@ export const appendInput = (now: SQL, before: SQL): SQL => sql`
     ), history as (
       insert into review_history (event_id, partner_id, account_id, store_id, review_id, store_review_site_id,
                                   event, axis, actor, review, site, metadata, occurred_at, recorded_at,
-                                  sequence, subscription_number, is_minimal, gap)
+                                  sequence, subscription_number, is_minimal, gap, unlogged)
       select i."eventId", i."partnerId", i."accountId", i."storeId", i."reviewId", i."storeReviewSiteId",
              i.event, i.axis, i.actor, i.review, i.site, i.metadata, i."occurredAt", ${now},
-             s.sequence, s.number, s.is_minimal, s.gap
+             s.sequence, s.number, s.is_minimal, s.gap, s.unlogged
         -- Because of the counts, the insert waits for the locks of the sequence rows. Otherwise ids that are drawn
         -- before a skip of a batch slot could be committed after it, and their events would be lost.
         from (select count(*) from numbered) held, (select count(*) from batches) shared,

@@ -148,6 +148,7 @@ async function* subscriptions(tx: Tx, scope: queries.Scope, box: SecretBox): Lin
       suppress_native_notifications: one.suppressNativeNotifications,
       ordering: one.ordering,
       standard_webhooks: one.standardWebhooks,
+      sequence_headers: one.sequenceHeaders,
       secret: open(one.sealedSecret),
       previous_secret: open(one.sealedPreviousSecret),
       previous_secret_expires_at: instantText(one.previousSecretExpiresAt),

@@ -55,6 +55,7 @@ export function settingsOf(input: NewSubscriptionInput): SubscriptionSettings {
     suppressNativeNotifications: input.suppress_native_notifications ?? false,
     ordering: input.ordering ?? "subscription",
     standardWebhooks: input.standard_webhooks ?? false,
+    sequenceHeaders: input.sequence_headers ?? false,
   });
 }
 
@@ -78,6 +79,7 @@ export function updatedSettings(
       update.suppress_native_notifications ?? current.suppressNativeNotifications,
     ordering: update.ordering ?? current.ordering,
     standardWebhooks: update.standard_webhooks ?? current.standardWebhooks,
+    sequenceHeaders: update.sequence_headers ?? current.sequenceHeaders,
   });
 }
 
@@ -89,6 +91,7 @@ function withFixedSettings(settings: SubscriptionSettings): SubscriptionSettings
     payloadMode: "full",
     suppressNativeNotifications: false,
     ordering: "subscription",
+    sequenceHeaders: false,
   };
 }
 
@@ -104,6 +107,7 @@ export function changedFields(before: SubscriptionSettings, after: SubscriptionS
       before.suppressNativeNotifications !== after.suppressNativeNotifications,
     ordering: before.ordering !== after.ordering,
     standard_webhooks: before.standardWebhooks !== after.standardWebhooks,
+    sequence_headers: before.sequenceHeaders !== after.sequenceHeaders,
   };
   return Object.entries(differs).flatMap(([field, changed]) => (changed ? [field] : []));
 }

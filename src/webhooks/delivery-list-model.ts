@@ -1,4 +1,4 @@
-import { Type } from "@sinclair/typebox";
+import { FormatRegistry, Type } from "@sinclair/typebox";
 
 import { literals } from "../http/principal.ts";
 import type { RowOf } from "../http/shown.ts";
@@ -15,6 +15,7 @@ import { CATALOG } from "../outbox/event.ts";
 import {
   AttemptSummaryObject,
   DELIVERY_STATES,
+  deliverySequence,
   type DeliveryState,
   type Outcome,
   OUTCOMES,
@@ -32,7 +33,7 @@ export const ListedDeliveryObject = Type.Object(
   {
     event_id: Type.String(),
     event: Type.String(),
-    sequence: Type.Integer({ description: "Sequence number of its last round." }),
+    sequence: deliverySequence,
     state: literals(DELIVERY_STATES, { description: "State of the delivery's last round." }),
     created_at: instantAnswer(),
     settled_at: orNull(instantAnswer()),
@@ -66,12 +67,43 @@ export type ListedDelivery = RowOf<typeof ListedDeliveryObject>;
 const NOT_DELIVERED = "not_delivered";
 const ATTEMPT_OUTCOMES = [...OUTCOMES, NOT_DELIVERED] as const;
 
+/** The most numbers of events in a filter. One call loads the deliveries of all of them. */
+const MAX_NUMBERS = 500;
+const NUMBERS_PATTERN = "^[1-9][0-9]{0,15}(-[1-9][0-9]{0,15})?$";
+const NUMBERS_FORMAT = "event numbers";
+FormatRegistry.Set(NUMBERS_FORMAT, (text) => readNumbers(text) !== undefined);
+
+/** The numbers of events from `first` to `last` (contract 7.19). */
+interface EventNumbers {
+  readonly first: number;
+  readonly last: number;
+}
+
+/** Parses one number of an event, such as `17`, or a range such as `17-25`; undefined if the text is neither. */
+export function readNumbers(text: string): EventNumbers | undefined {
+  if (!new RegExp(NUMBERS_PATTERN).test(text)) return undefined;
+  const [first = 0, last = first] = text.split("-").map(Number);
+  const isValid = first <= last && last - first < MAX_NUMBERS && Number.isSafeInteger(last);
+  return isValid ? { first, last } : undefined;
+}
+
 /** Filters of the list of deliveries (contract 6.19). */
 export const deliveryFilters = {
   review_id: Type.Optional(rowId()),
   external_review_id: Type.Optional(storableText([1, EXTERNAL_ID_CHARS])),
   event: Type.Optional(literals(CATALOG.map((one) => one.value))),
   event_id: Type.Optional(ulidText()),
+  sequence: Type.Optional(
+    Type.String({
+      pattern: NUMBERS_PATTERN,
+      format: NUMBERS_FORMAT,
+      // The OpenAPI description omits the format, which clients do not know.
+      characters: { format: undefined },
+      examples: ["17-25"],
+      explain: `must be a number from 1 to ${Number.MAX_SAFE_INTEGER}, or a range of at most ${MAX_NUMBERS} such as 17-25`,
+      description: `The number of an event (\`X-SVC-Sequence\`), or a range of at most ${MAX_NUMBERS}.`,
+    }),
+  ),
   state: Type.Optional(
     literals(DELIVERY_STATES, { description: "State of the delivery's last round." }),
   ),
@@ -96,6 +128,7 @@ export interface DeliveryFilter {
   readonly externalReviewId: string | undefined;
   readonly event: string | undefined;
   readonly eventId: string | undefined;
+  readonly numbers: EventNumbers | undefined;
   readonly state: DeliveryState | undefined;
   readonly outcome: AttemptOutcome | undefined;
   readonly status: string | undefined;

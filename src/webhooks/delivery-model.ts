@@ -47,7 +47,7 @@ export const AttemptObject = Type.Object(
     round: Type.Integer({
       description: "Number of the round, from 1. Each redelivery starts another round.",
     }),
-    sequence: Type.Integer({ description: "Position in the order of the subscription." }),
+    sequence: Type.Integer({ description: "Position of the round in the queue." }),
     started_at: instantAnswer(),
     duration_ms: Type.Integer(),
     outcome: literals(OUTCOMES),
@@ -121,12 +121,17 @@ export interface AttemptFilter {
   readonly until: Date | undefined;
 }
 
+/** The number of an event in a delivery (contract 6.13). */
+export const deliverySequence = Type.Integer({
+  description: "Number of the event (`X-SVC-Sequence`); without one, position of its last round.",
+});
+
 /** The state of the last round of an event, with the attempts of all rounds (contract 6.13). */
 export const DeliveryObject = Type.Object(
   {
     event_id: eventId,
     event: Type.String(),
-    sequence: Type.Integer(),
+    sequence: deliverySequence,
     state: literals(DELIVERY_STATES, {
       description:
         "pending and waiting (for a retry): queued; held: queued while the subscription is disabled.",
@@ -163,17 +168,35 @@ const MAX_REDELIVERED = 100;
 
 export const RedeliverBody = Type.Object(
   {
-    event_ids: Type.Array(ulidText(), {
-      minItems: 1,
-      maxItems: MAX_REDELIVERED,
-      uniqueItems: true,
-      explain: `must be 1 to ${MAX_REDELIVERED} different event ids`,
-      description: "The ids of the events, in the order of delivery.",
-      examples: [["01JWNB9PR0ZV8X2D3F4G5H6J00"]],
-    }),
+    event_ids: Type.Optional(
+      Type.Array(ulidText(), {
+        minItems: 1,
+        maxItems: MAX_REDELIVERED,
+        uniqueItems: true,
+        explain: `must be 1 to ${MAX_REDELIVERED} different event ids`,
+        description: "The ids of the events, in the order of delivery.",
+        examples: [["01JWNB9PR0ZV8X2D3F4G5H6J00"]],
+      }),
+    ),
+    sequences: Type.Optional(
+      Type.Array(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }), {
+        minItems: 1,
+        maxItems: MAX_REDELIVERED,
+        uniqueItems: true,
+        explain: `must be 1 to ${MAX_REDELIVERED} different numbers`,
+        description: "Instead of `event_ids`, the numbers of the events (`X-SVC-Sequence`).",
+        examples: [[17, 18]],
+      }),
+    ),
   },
-  { title: "Redelivery", additionalProperties: false },
+  {
+    title: "Redelivery",
+    examples: [{ event_ids: ["01JWNB9PR0ZV8X2D3F4G5H6J00"] }],
+    additionalProperties: false,
+  },
 );
+
+export type RedeliverInput = Static<typeof RedeliverBody>;
 
 export const RedeliverAnswer = Type.Object(
   {

@@ -67,6 +67,10 @@ const settingsFields = {
     description:
       "Adds `webhook-id`, `webhook-timestamp` and `webhook-signature` of Standard Webhooks.",
   }),
+  sequence_headers: Type.Boolean({
+    description:
+      "Adds `X-SVC-Sequence` and `X-SVC-Settled`, by which a receiver finds missed events; false on batch.",
+  }),
 };
 
 const { label, webhook_url, delivery_kind, ...defaultedFields } = settingsFields;
@@ -199,6 +203,7 @@ export type SubscriptionSettings = Pick<
   | "suppressNativeNotifications"
   | "ordering"
   | "standardWebhooks"
+  | "sequenceHeaders"
 >;
 
 const fingerprintText = Type.String({
@@ -236,6 +241,9 @@ const subscriptionFields = {
   ordering: literals(ORDERINGS),
   standard_webhooks: Type.Boolean({
     description: "Whether deliveries also carry the headers of Standard Webhooks.",
+  }),
+  sequence_headers: Type.Boolean({
+    description: "Whether deliveries also carry `X-SVC-Sequence` and `X-SVC-Settled`.",
   }),
   is_active: Type.Boolean({ description: "False while disabled." }),
   consecutive_failure_count: Type.Integer({ description: "Permanent failures in a row." }),

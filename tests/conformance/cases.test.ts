@@ -99,6 +99,61 @@ describe("a commit", () => {
   });
 });
 
+describe("the numbers of a load", () => {
+  const ask = { subscription: "one", after: 0, limit: 64, exceptReviews: [] };
+  const numbered = async () => {
+    const loaded = await stores.load(ask);
+    const entries = loaded?.entries.map((one) => [one.event, one.number, one.settledBefore]);
+    return { entries, tests: loaded?.tests.map((one) => one.number), limit: loaded?.settledLimit };
+  };
+
+  test("leave out tests and later rounds, which have sequences", async () => {
+    await subscribed({ sequenceHeaders: true });
+    await stores.sendTests(2);
+    await stores.appendReviews([0, 1]);
+    await stores.commit(
+      "dispatcher",
+      [3, 4].map((one) => stores.outcome(one, "delivered")),
+    );
+    await stores.redeliver("one", "E1");
+    await stores.append([{ name: "last", partner: 0, review: 0 }]);
+    expect(await numbered()).toEqual({
+      entries: [
+        ["E1", 1, 2],
+        ["last", 3, 2],
+      ],
+      tests: [null, null],
+      limit: 3,
+    });
+  });
+
+  test("end before the first review that waits, and after a skip at the last event", async () => {
+    await subscribed({ sequenceHeaders: true, ordering: "review", failures: 19 });
+    await stores.appendReviews([0, 1, 2, 1]);
+    const e1 = ["E1", 1, 0];
+    await stores.commit("dispatcher", [stores.outcome(2, "retry", 60_000)]);
+    // The fourth waits behind the second.
+    expect(await numbered()).toMatchObject({ entries: [e1, ["E3", 3, 2]], limit: 0 });
+    await stores.reorder("one", "subscription");
+    const all = { entries: [e1, ["E2", 2, 1], ["E3", 3, 2], ["E4", 4, 3]], limit: 4 };
+    expect(await numbered()).toMatchObject(all);
+    await stores.reorder("one", "review");
+    await stores.commit("dispatcher", [stores.outcome(1, "failed")]);
+    await stores.enable("one", "skip");
+    await stores.sendTests(1);
+    await stores.append([{ name: "late", partner: 0, review: 1 }]);
+    expect(await numbered()).toMatchObject({ entries: [["late", 5, 4]], limit: 4 });
+  });
+
+  test("are read only with the headers", async () => {
+    await subscribed();
+    await stores.appendReviews([0]);
+    expect(await numbered()).toMatchObject({ entries: [["E1", null, 0]], limit: null });
+    await stores.renumber("one", true);
+    expect(await numbered()).toMatchObject({ entries: [["E1", 1, 0]], limit: 1 });
+  });
+});
+
 describe("a batch", () => {
   test.each([
     ["that is not due stays due when it was", 500, 1_000],

@@ -143,6 +143,7 @@ class PostgresStore implements TestedStore {
 
   async create(subscription: NewSubscription): Promise<void> {
     const { name, partner, kind, ordering, shard, failures, intervalHours } = subscription;
+    const { sequenceHeaders } = subscription;
     const nextAt = addMs(this.now(), intervalHours * BATCH_HOUR_MS);
     const { subscriptionId } = await insertSubscription(
       { db: this.#db, box: this.#world.api.deps.box },
@@ -155,7 +156,8 @@ class PostgresStore implements TestedStore {
       },
     );
     await this.#db.sql`
-      update webhook_subscriptions set shard = ${shard} where id = ${subscriptionId}`;
+      update webhook_subscriptions set shard = ${shard}, sequence_headers = ${sequenceHeaders}
+       where id = ${subscriptionId}`;
     this.subscriptions.set(name, subscriptionId);
     this.#shards.set(name, shard);
     this.#acting.set(name, ACTING[partner] ?? "owner");
@@ -191,6 +193,10 @@ class PostgresStore implements TestedStore {
 
   reorder(name: string, ordering: "subscription" | "review"): Promise<void> {
     return this.#insist("POST", name, "", { ordering });
+  }
+
+  renumber(name: string, sequenceHeaders: boolean): Promise<void> {
+    return this.#insist("POST", name, "", { sequence_headers: sequenceHeaders });
   }
 
   tables(): Promise<TablesState> {

@@ -40,8 +40,9 @@ type AttemptRow = Omit<AttemptEntry, "nextAttemptAtMs"> & {
 
 /** Reads the tables of the outbox, with the names of the test in place of ids. */
 export async function postgresTables(db: RawDb, names: Context): Promise<TablesState> {
-  const [subscriptions, queued, skipped, attempts, waiting, leases] = await Promise.all([
+  const [subscriptions, numbers, queued, skipped, attempts, waiting, leases] = await Promise.all([
     subscriptionRows(db),
+    numberRows(db),
     queuedRows(db),
     skippedRows(db),
     attemptRows(db),
@@ -74,6 +75,7 @@ export async function postgresTables(db: RawDb, names: Context): Promise<TablesS
         name: names.subscriptions.nameOf(id),
         nextBatchAtMs: since(nextBatchAt),
         lastBatchAtMs: since(lastBatchAt),
+        numbers: own(numbers).map(({ eventId, number }) => ({ event: nameOf(eventId), number })),
         queued: own(queued).map(
           ({
             subscriptionId: _subscriptionId,
@@ -103,19 +105,32 @@ function subscriptionRows({ sql }: RawDb) {
   return sql<
     (Pick<
       SubscriptionState,
-      "state" | "failures" | "ordering" | "lastSequence" | "settledThrough" | "skippedThrough"
+      | "state"
+      | "failures"
+      | "ordering"
+      | "sequenceHeaders"
+      | "lastSequence"
+      | "settledThrough"
+      | "skippedThrough"
     > & {
       readonly id: string;
       readonly nextBatchAt: Date | null;
       readonly lastBatchAt: Date | null;
     })[]
   >`
-    select s.id, s.state, s.consecutive_failure_count as failures, s.ordering, s.next_batch_at as "nextBatchAt",
-           s.last_batch_dispatched_at as "lastBatchAt", q.last_sequence as "lastSequence",
+    select s.id, s.state, s.consecutive_failure_count as failures, s.ordering, s.sequence_headers as "sequenceHeaders",
+           s.next_batch_at as "nextBatchAt", s.last_batch_dispatched_at as "lastBatchAt", q.last_sequence as "lastSequence",
            f.settled_through as "settledThrough", f.skipped_through as "skippedThrough"
       from webhook_subscriptions s
       join outbox_offsets f on f.subscription_id = s.id
       left join outbox_sequences q on q.subscription_id = s.id`;
+}
+
+function numberRows({ sql }: RawDb) {
+  return sql<Of<{ readonly eventId: string; readonly number: number }>[]>`
+    select s.id as "subscriptionId", h.event_id as "eventId", h.sequence - coalesce(h.unlogged, 0) as number
+      from webhook_subscriptions s join review_history h on h.subscription_number = s.number
+     order by s.id, h.sequence`;
 }
 
 function queuedRows({ sql }: RawDb) {

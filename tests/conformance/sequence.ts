@@ -63,6 +63,10 @@ export class Sequence {
         const name = this.#slots.get(keyOf({ partner: step.partner, kind: "immediate" }));
         return name !== undefined && this.#stores.reorder(name, step.ordering);
       }
+      case "renumber": {
+        const name = this.#slots.get(keyOf({ partner: step.partner, kind: "immediate" }));
+        return name !== undefined && this.#stores.renumber(name, step.sequenceHeaders);
+      }
       case "join":
       case "renew":
       case "release":
@@ -93,17 +97,18 @@ export class Sequence {
     }
   }
 
-  async #create({ slot, shard, failures, ordering }: Step & { kind: "create" }): Promise<void> {
+  async #create({ slot, shard, ...fields }: Step & { kind: "create" }): Promise<void> {
     const name = this.#stores.newName(slot.kind === "batch" ? "BATCH" : "NOW");
     this.#slots.set(keyOf(slot), name);
     this.#partners.set(name, slot.partner);
     await this.#stores.create({
       ...slot,
       name,
-      failures,
+      failures: fields.failures,
       shard: shard % SHARDS,
       intervalHours: 1 + (shard % 2),
-      ordering: slot.kind === "batch" ? "subscription" : ordering,
+      ordering: slot.kind === "batch" ? "subscription" : fields.ordering,
+      sequenceHeaders: slot.kind === "immediate" && fields.sequenceHeaders,
     });
   }
 

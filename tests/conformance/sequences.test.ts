@@ -50,6 +50,7 @@ const CHANGING: readonly Step["kind"][] = [
   "test",
   "redeliver",
   "reorder",
+  "renumber",
   "batch",
   "join",
   "renew",

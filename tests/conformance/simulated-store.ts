@@ -9,6 +9,7 @@ import { createStore } from "../simulation/dispatch-store.ts";
 import { createLeases } from "../simulation/leases.ts";
 import { queueOf } from "../simulation/log.ts";
 import { Monitor } from "../simulation/monitor.ts";
+import { numberOf } from "../simulation/numbers.ts";
 import { Network, Server } from "../simulation/network.ts";
 import { Prng } from "../simulation/prng.ts";
 import { Process } from "../simulation/process.ts";
@@ -183,6 +184,11 @@ export class SimulatedStore implements TestedStore {
     if (row.ordering !== ordering) await this.settle(this.#changes.reorder(row));
   }
 
+  async renumber(name: string, sequenceHeaders: boolean): Promise<void> {
+    const row = this.#row(name);
+    if (row.sequenceHeaders !== sequenceHeaders) await this.settle(this.#changes.renumber(row));
+  }
+
   async tables(): Promise<TablesState> {
     return stateOf(this.#deps.tables, this.reviews);
   }
@@ -238,11 +244,16 @@ function subscriptionState(row: SubscriptionRow, reviews: Names<number>): Subscr
     state: row.state,
     failures: row.failures,
     ordering: row.ordering,
+    sequenceHeaders: row.sequenceHeaders,
     nextBatchAtMs: since(row.nextBatchAtMs),
     lastBatchAtMs: since(row.lastBatchAtMs),
     lastSequence: row.open ? row.lastSequence : null,
     settledThrough: row.settledThrough,
     skippedThrough: row.skippedThrough,
+    numbers: row.log.map((event) => ({
+      event: event.eventId,
+      number: numberOf(row, event) ?? 0,
+    })),
     queued: Array.from(queueOf(row), (entry) => ({
       sequence: entry.sequence,
       isLogged: !row.outbox.includes(entry),

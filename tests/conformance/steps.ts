@@ -40,6 +40,7 @@ export type Step =
       readonly shard: Draw;
       readonly failures: number;
       readonly ordering: "subscription" | "review";
+      readonly sequenceHeaders: boolean;
     }
   | { readonly kind: "remove"; readonly slot: Slot }
   | { readonly kind: "enable"; readonly slot: Slot; readonly held: "deliver" | "skip" }
@@ -50,6 +51,7 @@ export type Step =
       readonly partner: Partner;
       readonly ordering: "subscription" | "review";
     }
+  | { readonly kind: "renumber"; readonly partner: Partner; readonly sequenceHeaders: boolean }
   | { readonly kind: "batch"; readonly dispatcher: Draw; readonly partner: Partner }
   | {
       readonly kind: "load";
@@ -113,8 +115,9 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   of(2, { kind: is("test"), slot }),
   of(2, { kind: is("redeliver"), slot, event: draw }),
   of(1, { kind: is("reorder"), partner, ordering }),
+  of(1, { kind: is("renumber"), partner, sequenceHeaders: fc.boolean() }),
   of(4, { kind: is("batch"), dispatcher: draw, partner }),
-  of(3, {
+  of(5, {
     kind: is("load"),
     subscription: draw,
     after: fc.nat({ max: 12 }),
@@ -136,6 +139,8 @@ function createIn(which: fc.Arbitrary<Slot>) {
     shard: draw,
     failures: fc.constantFrom(0, 17, 19, 19),
     ordering,
+    // More often on, because only then loads have numbers.
+    sequenceHeaders: fc.constantFrom(true, true, false),
   };
 }
 

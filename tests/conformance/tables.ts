@@ -39,6 +39,7 @@ export interface SubscriptionState {
   readonly state: "active" | "disabled" | "deleted";
   readonly failures: number;
   readonly ordering: "subscription" | "review";
+  readonly sequenceHeaders: boolean;
   readonly nextBatchAtMs: number | null;
   readonly lastBatchAtMs: number | null;
   /** The last assigned sequence; null once nothing can be appended any more. */
@@ -46,6 +47,8 @@ export interface SubscriptionState {
   /** The offset of its log. */
   readonly settledThrough: number;
   readonly skippedThrough: number;
+  /** The number of each event of the log, in its order. */
+  readonly numbers: readonly { readonly event: string; readonly number: number }[];
   readonly queued: readonly QueuedEntry[];
   readonly ended: readonly EndedEntry[];
   readonly attempts: readonly AttemptEntry[];

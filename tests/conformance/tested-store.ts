@@ -24,6 +24,7 @@ export interface NewSubscription {
   readonly partner: Partner;
   readonly kind: "immediate" | "batch";
   readonly ordering: "subscription" | "review";
+  readonly sequenceHeaders: boolean;
   readonly shard: number;
   /** The number of permanent failures in a row at the start. */
   readonly failures: number;
@@ -121,6 +122,7 @@ export interface TestedStore {
   enable(subscription: string, held: "deliver" | "skip"): Promise<void>;
   remove(subscription: string): Promise<void>;
   reorder(subscription: string, ordering: "subscription" | "review"): Promise<void>;
+  renumber(subscription: string, sequenceHeaders: boolean): Promise<void>;
 
   tables(): Promise<TablesState>;
 }
@@ -163,6 +165,8 @@ export class NamedStore {
       dueAt,
       isTest,
       isLogged,
+      number,
+      settledBefore,
     }: (typeof found.entries)[0]) => ({
       sequence,
       event: events.nameOf(eventId),
@@ -171,9 +175,12 @@ export class NamedStore {
       isTest,
       isLogged,
       dueAtMs: this.#ms(dueAt),
+      number,
+      settledBefore,
     });
     return {
       ordering: found.subscription.ordering,
+      settledLimit: found.subscription.settledLimit,
       nextBatchAtMs: this.#ms(found.subscription.nextBatchAt),
       entries: found.entries.map(entry),
       tests: found.tests.map(entry),

@@ -17,6 +17,7 @@ export const ONE: NewSubscription = {
   partner: 0,
   kind: "immediate",
   ordering: "subscription",
+  sequenceHeaders: false,
   shard: 7,
   failures: 0,
   intervalHours: 1,
@@ -116,6 +117,10 @@ export class TwoStores {
 
   reorder(name: string, ordering: "subscription" | "review") {
     return this.#both(({ on }) => on.reorder(name, ordering));
+  }
+
+  renumber(name: string, sequenceHeaders: boolean) {
+    return this.#both(({ on }) => on.renumber(name, sequenceHeaders));
   }
 
   load(load: Load) {

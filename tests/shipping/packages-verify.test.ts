@@ -1,8 +1,7 @@
 // Gives deliveries of a real dispatcher, and all vectors, to `verify` of each package.
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { beforeAll, expect, test } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
 import { createHmac } from "node:crypto";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import type { Vector } from "../../scripts/vectors.ts";
@@ -11,42 +10,25 @@ import { verify, verifyMinimal } from "../../src/sdk/typescript/src/index.ts";
 import { createTestSchedule, startDispatcher } from "../support/dispatch.ts";
 import { fixture } from "../support/fixture.ts";
 import { Receiver, until, type Received } from "../support/network/receiver.ts";
-import { GO_ENV } from "../support/processes/go.ts";
+import { PACKAGES, runProgram } from "../support/processes/packages.ts";
 import { startWebhooks } from "../support/webhooks.ts";
 import type { NeedName } from "../../scripts/needs.ts";
 import { lacks } from "../support/needs.ts";
 
-const SDK = join(import.meta.dir, "../../src/sdk");
-
 const LANGUAGES: readonly Language[] = [
-  { name: "TypeScript", needs: [], load: () => verifyInTypescript },
-  {
-    name: "Python",
-    needs: ["python"],
-    load: (folder) => inProcess(["python3", written(folder, "verify.py", PYTHON)]),
-  },
-  {
-    name: "PHP",
-    needs: ["php"],
-    load: (folder) => inProcess(["php", written(folder, "verify.php", PHP)]),
-  },
-  {
-    name: "Go",
-    needs: ["go"],
-    load(folder) {
-      cpSync(join(SDK, "go"), join(folder, "reviewrelay"), { recursive: true });
-      written(folder, "go.mod", GO_MODULE);
-      written(folder, "main.go", GO);
-      return inProcess(["go", "run", "."]);
-    },
-  },
+  { name: "TypeScript", needs: [], verifyAll: verifyInTypescript },
+  ...PACKAGES.map((one) => ({
+    ...one,
+    verifyAll: (cases: readonly Case[]) =>
+      runProgram<(string | null)[]>(one, PROGRAMS[one.name], cases),
+  })),
 ];
 
-for (const { name, needs, load } of LANGUAGES) {
+for (const { name, needs, verifyAll } of LANGUAGES) {
   const title = `the package in ${name} accepts real deliveries and refuses forged and old ones`;
   test.skipIf(lacks(...needs))(title, async () => {
     const cases = [...ofDeliveries, ...ofVectors(), ...ofSecrets()];
-    const ids = await load(folder)(cases);
+    const ids = await verifyAll(cases);
     expect(cases.map((one, i) => [one.name, ids[i] ?? null])).toEqual(
       cases.map((one) => [one.name, expectedOf(one)]),
     );
@@ -66,23 +48,19 @@ interface Case {
   readonly isWrongSecret?: boolean;
 }
 
-/** Returns the id of the event of each delivery, null if it is refused, and `WRONG_SECRET` if a secret is none. */
-type VerifyAll = (cases: readonly Case[]) => Promise<(string | null)[]>;
-
 interface Language {
   readonly name: string;
   readonly needs: readonly NeedName[];
-  readonly load: (folder: string) => VerifyAll;
+  /** Returns the id of the event of each delivery, null if it is refused, and `WRONG_SECRET` if a secret is none. */
+  readonly verifyAll: (cases: readonly Case[]) => Promise<(string | null)[]>;
 }
 
 const stores = fixture(createTestSchedule);
 const world = fixture(() => startWebhooks({ schedule: stores.schedule }));
 const receiver = fixture(() => Receiver.start());
-let folder: string;
 let ofDeliveries: readonly Case[];
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "verify-"));
   world.clock.set(systemClock.now());
   const { db } = world.database;
   const { box } = world.api.deps;
@@ -90,7 +68,6 @@ beforeAll(async () => {
   ofDeliveries = await collectDeliveries();
   await dispatcher.stop();
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Has events delivered: plain, of Standard Webhooks, minimal, and before, during and after a rotation. */
 async function collectDeliveries(): Promise<Case[]> {
@@ -151,7 +128,7 @@ function ofVectors(): Case[] {
   const vectors = join(import.meta.dir, "../vectors");
   const files = readdirSync(vectors, { recursive: true, encoding: "utf8" });
   return files
-    .filter((file) => file.endsWith(".json"))
+    .filter((file) => /\/.*\.json$/.test(file))
     .map((file) => {
       const vector: Vector = JSON.parse(readFileSync(join(vectors, file), "utf8"));
       const { name, secret, headers, body, valid } = vector;
@@ -259,28 +236,6 @@ async function verifyInTypescript(cases: readonly Case[]): Promise<(string | nul
   });
 }
 
-/** Runs a program that reads all cases as JSON and prints the ids as JSON. */
-function inProcess(command: string[]): VerifyAll {
-  return async (cases) => {
-    const child = Bun.spawn(command, {
-      cwd: folder,
-      env: { ...process.env, ...GO_ENV, SDK, PYTHONPATH: join(SDK, "python") },
-      stdin: Buffer.from(JSON.stringify(cases)),
-      stdout: "pipe",
-      stderr: "pipe",
-    });
-    const [out, err] = await Promise.all([child.stdout.text(), child.stderr.text()]);
-    expect([await child.exited, err]).toEqual([0, ""]);
-    return JSON.parse(out);
-  };
-}
-
-function written(directory: string, name: string, text: string): string {
-  const path = join(directory, name);
-  writeFileSync(path, text);
-  return path;
-}
-
 const PYTHON = `
 import json, sys
 from reviewrelay import SignatureError, verify, verify_minimal
@@ -297,10 +252,7 @@ def event_id(case):
 print(json.dumps([event_id(case) for case in json.load(sys.stdin)]))
 `;
 
-const PHP = `<?php
-spl_autoload_register(function ($class) {
-    require getenv('SDK') . '/php/src/' . substr($class, strlen('ReviewRelay\\\\')) . '.php';
-});
+const PHP = `
 $ids = array_map(function ($case) {
     try {
         $webhook = new ReviewRelay\\Webhook($case['secrets']);
@@ -314,15 +266,6 @@ $ids = array_map(function ($case) {
     }
 }, json_decode(file_get_contents('php://stdin'), true));
 echo json_encode($ids);
-`;
-
-const GO_MODULE = `module verify
-
-go 1.22
-
-require reviewrelay v0.0.0
-
-replace reviewrelay => ./reviewrelay
 `;
 
 const GO = `package main
@@ -375,3 +318,5 @@ func main() {
 	}
 }
 `;
+
+const PROGRAMS = { Python: PYTHON, PHP, Go: GO };

@@ -235,7 +235,7 @@ const FOLDER = join(import.meta.dir, "../vectors");
 const SNIPPETS = join(import.meta.dir, "../../src/docs/verify");
 
 const stored = readdirSync(FOLDER, { recursive: true, encoding: "utf8" }).filter((path) =>
-  path.endsWith(".json"),
+  /\/.*\.json$/.test(path),
 );
 
 const vectors: Vector[] = stored.map((path) =>

@@ -39,6 +39,7 @@ export class Changes {
       kind,
       createdAtMs: world.wallMs,
       ordering: kind === "immediate" && random.chance(0.4) ? "review" : "subscription",
+      sequenceHeaders: kind === "immediate" && world.numbering.chance(0.6),
       intervalHours,
       nextBatchAtMs: kind === "batch" ? world.postgresMs + intervalHours * settings.hourMs : null,
     });
@@ -217,6 +218,14 @@ export class Changes {
     if (this.#deps.world.workload.chance(0.5)) this.#wake(target);
   }
 
+  /** Switches the sequence headers on or off. */
+  async renumber(target: SubscriptionRow): Promise<void> {
+    await this.#session().work(this.#deps.world.numbering.latency(3, 50));
+    if (target.state === "deleted") return;
+    target.sequenceHeaders = !target.sequenceHeaders;
+    this.#newVersion(target);
+  }
+
   /** Changes the URL or the interval. */
   async #change(target: SubscriptionRow): Promise<void> {
     const { world } = this.#deps;
@@ -236,8 +245,10 @@ export class Changes {
   #newVersion(target: SubscriptionRow): void {
     target.version += 1;
     target.orderings.push(target.ordering);
-    const { id, version, ordering } = target;
-    this.#deps.world.trace("api", `changes ${id} to version ${version}, ${ordering}`);
+    target.headersOf.push(target.sequenceHeaders);
+    const { id, version, ordering, sequenceHeaders } = target;
+    const settings = `${ordering}, sequence headers ${sequenceHeaders ? "on" : "off"}`;
+    this.#deps.world.trace("api", `changes ${id} to version ${version}, ${settings}`);
   }
 
   #session(): Session {

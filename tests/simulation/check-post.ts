@@ -2,6 +2,7 @@ import { LIMITS } from "../../dispatcher/delivery/limits.ts";
 import { MAX_UNRECORDED, SEND_AHEAD } from "../../dispatcher/actor/lane.ts";
 import { laneOf, shareLane } from "../verdicts/lanes.ts";
 import { ATTEMPTS } from "../verdicts/outcome.ts";
+import { checkNumbers } from "./check-numbers.ts";
 import { queueOf } from "./log.ts";
 import type { Tables } from "./tables.ts";
 import type { Post, Watch } from "./watch.ts";
@@ -205,5 +206,6 @@ const CHECKS: readonly Check[] = [
   checkOverlap,
   checkOrder,
   checkRepeat,
+  checkNumbers,
   checkPunctual,
 ];

@@ -1,5 +1,6 @@
 import { ENTRY_BYTES, FIRST_LOAD } from "../../dispatcher/actor/state.ts";
 import { LIMITS } from "../../dispatcher/delivery/limits.ts";
+import { checkMissed } from "./check-numbers.ts";
 import { judgeArrivals } from "../verdicts/arrivals.ts";
 import { laneOf, type LaneKey } from "../verdicts/lanes.ts";
 import type { Cluster } from "./cluster.ts";
@@ -110,6 +111,7 @@ export function checkEnd({ world, tables, monitor }: RunDeps): void {
     if (subscription.state === "deleted") continue;
     const watch = monitor.watch(subscription.id);
     checkArrivals(world, subscription, watch);
+    if (tellsMissed(subscription)) checkMissed(world, subscription, watch);
     for (const eventId of watch.expected) {
       const waits = subscription.batch.some((event) => event.eventId === eventId);
       if (!waits && !watch.dispatched.has(eventId))
@@ -130,6 +132,11 @@ function checkArrivals(world: World, { id, ordering, settled }: SubscriptionRow,
   });
   for (const { late, by } of judgeArrivals(arrivals).overtaken)
     world.violate("order", `${id}#${by.place} arrived before #${late.place}`, id);
+}
+
+/** Whether the receiver of a subscription learns at the end what it missed. */
+export function tellsMissed({ state, sequenceHeaders }: SubscriptionRow): boolean {
+  return state === "active" && sequenceHeaders;
 }
 
 /** Whether no active subscription has work, and no deleted one has queued entries. */

@@ -6,6 +6,7 @@ import { dispatchBatch } from "./batch.ts";
 import { commitAttempts } from "./commit.ts";
 import { bytesOf, isQueueEmpty, passLogged, postponeBehind, queueOf, readQueue } from "./log.ts";
 import type { Monitor } from "./monitor.ts";
+import { numberOf, settledBefore, settledLimit } from "./numbers.ts";
 import { type Network, type Server, SqlError, UNREADABLE } from "./network.ts";
 import type { Process } from "./process.ts";
 import {
@@ -112,8 +113,8 @@ function read({ tables, world }: StoreDeps, request: LoadRequest): Read {
   const tests = nextTests(row.outbox.filter(({ sequence }) => sequence > row.skippedThrough));
   const found = {
     subscription,
-    entries: entries.map((entry) => toEntry(tables, entry)),
-    tests: tests.map((test) => toEntry(tables, { ...test, isLogged: false })),
+    entries: entries.map((entry) => toEntry(tables, row, entry)),
+    tests: tests.map((test) => toEntry(tables, row, { ...test, isLogged: false })),
     lastSequence: row.lastSequence,
     nextDueAt: nextDueMs === null ? undefined : new Date(nextDueMs),
   };
@@ -130,6 +131,7 @@ function activeSubscription(tables: Tables, id: string): Subscription | undefine
     secret: "secret",
     previousSecret: null,
     standardWebhooks: false,
+    settledLimit: row.sequenceHeaders ? settledLimit(row) : null,
     nextBatchAt: row.nextBatchAtMs === null ? null : new Date(row.nextBatchAtMs),
     pendingTestEventId: null,
     consecutiveFailureCount: row.failures,
@@ -153,9 +155,10 @@ export function nextTests(outbox: readonly OutboxRow[]): OutboxRow[] {
     .toSorted((a, b) => a.sequence - b.sequence);
 }
 
-function toEntry({ erasedMs }: Tables, row: QueuedRow): Entry {
+function toEntry({ erasedMs }: Tables, target: SubscriptionRow, row: QueuedRow): Entry {
   const event = row.isTest ? "webhook.test" : "review_updated";
   const id = { eventId: row.eventId, event, recordedAt: new Date(row.recordedAtMs) };
+  const number = target.sequenceHeaders ? numberOf(target, row) : null;
   return {
     ...id,
     sequence: row.sequence,
@@ -169,6 +172,8 @@ function toEntry({ erasedMs }: Tables, row: QueuedRow): Entry {
     bytes: bytesOf(row),
     isFirstOnly: row.isFirstOnly === true,
     dueAt: row.dueAtMs === null ? null : new Date(row.dueAtMs),
+    number,
+    settledBefore: number === null ? 0 : settledBefore(target, row),
     // Only the event id and the name in the body are read.
     facts: row.isTest
       ? undefined

@@ -103,7 +103,14 @@ export const FAULTS_IN_STORES: readonly InjectedFault[] = [
         return { baseOf, commit: () => {} };
       });
     },
-    breaks: ["one place", "committed in order", "order", "no loss", "no starvation"],
+    breaks: [
+      "one place",
+      "committed in order",
+      "order",
+      "no loss",
+      "no starvation",
+      "numbers without gaps",
+    ],
   },
   {
     name: "counter-outside",
@@ -155,7 +162,7 @@ export const FAULTS_IN_LOG: readonly InjectedFault[] = [
       const { passEvents } = await import("./log.ts");
       replaceFunction(passEvents, () => () => {});
     },
-    breaks: ["one place", "no outcome in vain", "no invented delivery"],
+    breaks: ["one place", "no outcome in vain", "no invented delivery", "settled is settled"],
   },
   {
     name: "forgotten-retry",

@@ -2,6 +2,7 @@ import { makeReplaceable, type InjectedFault } from "./replace.ts";
 import { FAULTS_IN_COMMITS } from "./faults-in-commits.ts";
 import { FAULTS_IN_DISPATCHER } from "./faults-in-dispatcher.ts";
 import { FAULTS_IN_LEASES } from "./faults-in-leases.ts";
+import { FAULTS_IN_NUMBERS } from "./faults-in-numbers.ts";
 import { FAULTS_IN_LOG, FAULTS_IN_STORES } from "./faults-in-stores.ts";
 
 export const INJECTED_FAULTS: readonly InjectedFault[] = [
@@ -10,6 +11,7 @@ export const INJECTED_FAULTS: readonly InjectedFault[] = [
   ...FAULTS_IN_LOG,
   ...FAULTS_IN_DISPATCHER,
   ...FAULTS_IN_COMMITS,
+  ...FAULTS_IN_NUMBERS,
 ];
 
 export function findInjectedFault(name: string): InjectedFault {

@@ -26,7 +26,7 @@ function insert(into: OutboxRow[], row: OutboxRow): void {
 }
 
 /** Returns the index of the first entry with this sequence or a later one. */
-function indexFrom(rows: readonly OutboxRow[], sequence: number): number {
+export function indexFrom(rows: readonly OutboxRow[], sequence: number): number {
   let [low, high] = [0, rows.length];
   while (low < high) {
     const middle = (low + high) >> 1;

@@ -18,7 +18,7 @@ import {
   type SubscriptionRow,
   type Tables,
 } from "./tables.ts";
-import { createWatch, type Post, type Watch } from "./watch.ts";
+import { createWatch, type Place, type Post, type Watch } from "./watch.ts";
 import { STEP_EXCUSE_MS, type World } from "./world.ts";
 
 /** The most entries of one lane that a process can have sent without a record. */
@@ -65,6 +65,8 @@ export class Monitor {
       attempt,
       isNamed: typeof request.body === "string" && isNamed(request.body),
       ordering: subscription.orderings[Number(version)] ?? subscription.ordering,
+      isNumbered: subscription.headersOf[Number(version)] === true,
+      place: placeIn(request.headers),
       startedMs: this.#world.nowMs,
       startedWallMs: process.wallMs,
       startedMonotonicMs: process.clock.monotonicMs(),
@@ -104,9 +106,23 @@ export class Monitor {
   }
 
   /** Notes that the receiver accepted the POST. */
-  accepted({ subscription, entry }: Post): void {
-    const { firstAccepted } = this.watch(subscription.id);
+  accepted({ subscription, entry, place }: Post): void {
+    const { firstAccepted, receiver, received } = this.watch(subscription.id);
     if (!firstAccepted.has(entry.sequence)) firstAccepted.set(entry.sequence, this.#world.nowMs);
+    if (place === undefined) return;
+    if (receiver.take(place) !== received.has(entry.eventId))
+      this.#world.violate(
+        "a number that it has is a repeat",
+        `${subscription.id}: ${place.number}`,
+      );
+    received.add(entry.eventId);
+  }
+
+  /** Notes the commit of events. */
+  recorded(id: string, events: readonly OutboxRow[]): void {
+    const { recordedEvents, numbers } = this.watch(id);
+    for (const { eventId, sequence } of events)
+      numbers.set(eventId, recordedEvents.push({ eventId, sequence }));
   }
 
   /** Notes that the process got the result of a POST. */
@@ -335,6 +351,12 @@ export class Monitor {
     checkDispatch(deps, subscription, { entries, windowId, readMs });
     for (const { eventId } of entries) watch.dispatched.add(eventId);
   }
+}
+
+function placeIn(headers: DeliveryRequest["headers"]): Place | undefined {
+  const [number, settled] = [headers["X-SVC-Sequence"], headers["X-SVC-Settled"]];
+  if (number === undefined && settled === undefined) return undefined;
+  return { number: Number(number), settled: Number(settled) };
 }
 
 function tellAccepted({ acceptedBy }: Watch, { entry, dispatcherId }: Post): void {

@@ -1,14 +1,14 @@
 import { Changes } from "./changes.ts";
 import { Chaos, Cluster } from "./cluster.ts";
-import { checkEnd, checkRun, isSettled } from "./check-run.ts";
-import { queueOf } from "./log.ts";
+import { checkEnd, checkRun, isSettled, tellsMissed } from "./check-run.ts";
+import { isQueueEmpty, queueOf } from "./log.ts";
 import { Monitor } from "./monitor.ts";
 import { Network, Server } from "./network.ts";
 import { Prng } from "./prng.ts";
 import { Receivers } from "./receivers.ts";
 import { Redis } from "./redis.ts";
 import { drawSettings, type Settings } from "./settings.ts";
-import { Tables } from "./tables.ts";
+import { type SubscriptionRow, Tables } from "./tables.ts";
 import { type TraceLine, type Violation, World } from "./world.ts";
 import { Writers } from "./writers.ts";
 
@@ -38,7 +38,8 @@ export interface RunResult {
  *
  * These states and changes exist only in the real stores; the tests in parentheses have them there:
  *
- * - Partners and accounts that are not active, and entries that are held for them (`integration/dispatcher`).
+ * - Partners and accounts that are not active, and entries that are held for them (`integration/dispatcher`), also in
+ *   the sequence headers (`integration/delivery/sequence-headers.test.ts`).
  * - A disable by an owner or an operator, and a test that a disabled subscription waits for
  *   (`integration/webhooks/enable-with-test.test.ts`).
  * - The expiry of held entries, `recover`, the redelivery of skipped events, and deleted history (`expiry.test.ts`,
@@ -114,7 +115,26 @@ class Simulation {
     );
     if (this.#world.violation !== undefined) return;
     if (!this.#isDone()) this.#world.violate("no loss", this.#describeUnsettled());
+    this.#tellMissed();
     checkEnd(this.#deps);
+  }
+
+  /** Records one more event of each subscription with sequence headers, so that its receiver learns what it missed. */
+  #tellMissed(): void {
+    const { loop } = this.#world;
+    const targets = [...this.#tables.subscriptions.values()].filter(tellsMissed);
+    const told = new Map(targets.map((one) => [one, one.lastLogged]));
+    const write = (partnerId: number): Promise<void> =>
+      this.#writers.write([partnerId], 1).catch(() => write(partnerId));
+    for (const { partnerId } of targets) void write(partnerId);
+    const isTold = (one: SubscriptionRow) => one.lastLogged > (told.get(one) ?? 0);
+    const untilMs = loop.nowMs + SETTLE_MS;
+    loop.runWhile(
+      () =>
+        this.#world.violation === undefined &&
+        loop.nowMs < untilMs &&
+        !targets.every((one) => isTold(one) && isQueueEmpty(one)),
+    );
   }
 
   get #deps() {
@@ -138,7 +158,18 @@ class Simulation {
       this.#write(partnerId);
       this.#change(partnerId);
       this.#erase(partnerId);
+      if (this.#world.random.seed % 3 === 0) this.#renumber(partnerId);
     }
+  }
+
+  #renumber(partnerId: number): void {
+    const { loop, numbering, settings } = this.#world;
+    loop.after(numbering.between(0, 2 * settings.changeEveryMs), () => {
+      if (!this.#world.faulty) return;
+      const target = this.#tables.slot(partnerId, "immediate");
+      if (target !== undefined) this.#ignoringErrors(this.#changes.renumber(target));
+      this.#renumber(partnerId);
+    });
   }
 
   #erase(partnerId: number): void {

@@ -35,6 +35,8 @@ export interface OutboxRow {
   readonly sequence: number;
   readonly eventId: string;
   readonly isTest: boolean;
+  /** For an event of the log, how many sequences before it belong to no event of the log. */
+  readonly unlogged?: number;
   readonly history: HistoryRow | undefined;
   readonly reviewId: number | null;
   readonly round: number;
@@ -95,6 +97,9 @@ export interface SubscriptionRow {
   /** The ordering of each version. */
   readonly orderings: Ordering[];
   ordering: Ordering;
+  /** Whether POSTs have the sequence headers, now and in each version. */
+  sequenceHeaders: boolean;
+  readonly headersOf: boolean[];
   state: "active" | "disabled" | "deleted";
   /** The virtual time of the last change of the state. */
   changedMs: number;
@@ -105,6 +110,8 @@ export interface SubscriptionRow {
   lastSequence: number;
   /** The last sequence of a log event. */
   lastLogged: number;
+  /** How many sequences up to `lastLogged` belong to no event of the log. */
+  unlogged: number;
   /** Whether the row of outbox_sequences exists, so that entries can be appended. */
   open: boolean;
   /** The events of review_history with a sequence, in its order. None is ever removed. */
@@ -181,19 +188,29 @@ export class Tables {
 export function newSubscription(
   fields: Pick<
     SubscriptionRow,
-    "id" | "partnerId" | "shard" | "host" | "kind" | "createdAtMs" | "ordering" | "intervalHours"
+    | "id"
+    | "partnerId"
+    | "shard"
+    | "host"
+    | "kind"
+    | "createdAtMs"
+    | "ordering"
+    | "sequenceHeaders"
+    | "intervalHours"
   > & { nextBatchAtMs: number | null },
 ): SubscriptionRow {
   return {
     ...fields,
     version: 0,
     orderings: [fields.ordering],
+    headersOf: [fields.sequenceHeaders],
     state: "active",
     changedMs: 0,
     failures: 0,
     lastBatchAtMs: null,
     lastSequence: 0,
     lastLogged: 0,
+    unlogged: 0,
     open: true,
     log: [],
     outbox: [],

@@ -2,6 +2,7 @@ import type { LoadRequest } from "../../dispatcher/actor/event.ts";
 import type { PostResult } from "../../dispatcher/delivery/deliver.ts";
 import type { Process } from "./process.ts";
 import type { LaneKey } from "../verdicts/lanes.ts";
+import { SequenceChecker } from "../verdicts/sequence-checker.ts";
 import type { Ordering, OutboxRow, SubscriptionRow } from "./tables.ts";
 
 /** One POST as observed on the network. */
@@ -14,8 +15,11 @@ export interface Post {
   readonly attempt: number;
   /** Whether the body names a person. */
   readonly isNamed: boolean;
-  /** The ordering in the settings of the POST. */
+  /** The ordering in the settings of the POST, and whether they ask for the sequence headers. */
   readonly ordering: Ordering;
+  readonly isNumbered: boolean;
+  /** The sequence headers; undefined without them. */
+  readonly place: Place | undefined;
   readonly startedMs: number;
   readonly startedWallMs: number;
   readonly startedMonotonicMs: number;
@@ -30,6 +34,12 @@ export interface Post {
   blame: "ours" | "theirs" | undefined;
   /** The result that the process got. */
   outcome: PostResult["kind"] | undefined;
+}
+
+/** The values of `X-SVC-Sequence` and `X-SVC-Settled`. */
+export interface Place {
+  readonly number: number;
+  readonly settled: number;
 }
 
 interface WatchedWindow {
@@ -54,6 +64,14 @@ export interface Watch {
   readonly acceptedBy: Map<number, Set<string>>;
   /** The time of the first 2xx, by sequence. */
   readonly firstAccepted: Map<number, number>;
+  /** The events in the order of their commits with their sequences, and the number of each. */
+  readonly recordedEvents: Pick<OutboxRow, "eventId" | "sequence">[];
+  readonly numbers: Map<string, number>;
+  /** The number up to which every event was seen to be settled. */
+  settledNumber: number;
+  /** What the receiver knows from the sequence headers of the POSTs that it accepted, and the events of these. */
+  readonly receiver: SequenceChecker;
+  readonly received: Set<string>;
   /** The entries that another process sent again, by dispatcher id and lane. */
   readonly repeated: Map<string, Set<number>>;
   /** The POSTs that were sent and whose records are not committed, by dispatcher id. */
@@ -119,6 +137,11 @@ export function createWatch(): Watch {
     posts: new Map(),
     acceptedBy: new Map(),
     firstAccepted: new Map(),
+    recordedEvents: [],
+    numbers: new Map(),
+    settledNumber: 0,
+    receiver: new SequenceChecker(),
+    received: new Set(),
     repeated: new Map(),
     unrecorded: new Map(),
     settings: new Map(),

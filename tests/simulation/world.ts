@@ -1,6 +1,6 @@
 import { drainMicrotasks } from "bun:jsc";
 
-import type { Prng } from "./prng.ts";
+import { Prng } from "./prng.ts";
 import type { Settings } from "./settings.ts";
 
 interface Timer {
@@ -116,6 +116,8 @@ export class World {
   /** The generator of the workload, which does not change when another part draws more or less often. */
   readonly workload: Prng;
   readonly settings: Settings;
+  /** The generator of the sequence headers. It is separate, so that runs without them are as before. */
+  readonly numbering: Prng;
   /** The trace; undefined unless this run is traced. */
   readonly lines: TraceLine[] | undefined;
   violation: Violation | undefined;
@@ -139,6 +141,7 @@ export class World {
     this.settings = options.settings;
     this.random = options.random;
     this.workload = options.random.fork();
+    this.numbering = new Prng(options.random.seed + 2 ** 32);
     this.lines = options.traced ? [] : undefined;
   }
 

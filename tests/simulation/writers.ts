@@ -2,6 +2,7 @@ import type { StoreDeps } from "./dispatch-store.ts";
 import type { Session } from "./network.ts";
 import type { Redis } from "./redis.ts";
 import { append } from "./log.ts";
+import { countUnlogged } from "./numbers.ts";
 import type { HistoryRow, OutboxRow, SubscriptionRow } from "./tables.ts";
 
 /** The chance that a transaction fails after its statements. */
@@ -97,13 +98,15 @@ function eventsOf({ partnerId }: SubscriptionRow, events: readonly HistoryRow[])
 }
 
 function insertEntries(
-  { world }: StoreDeps,
+  { world, monitor }: StoreDeps,
   target: SubscriptionRow,
   events: readonly HistoryRow[],
   base: number,
 ): void {
+  countUnlogged(target);
   const rows: OutboxRow[] = events.map((event, at) => ({
     sequence: base + at + 1,
+    unlogged: target.unlogged,
     eventId: event.eventId,
     isTest: false,
     history: event,
@@ -115,6 +118,7 @@ function insertEntries(
     visibleMs: world.nowMs,
   }));
   append(target, "logged", rows);
+  monitor.recorded(target.id, rows);
   const [first, last] = [rows[0]?.sequence, rows.at(-1)?.sequence];
   world.trace("api", `commits ${target.id}#${first} to #${last}`);
 }

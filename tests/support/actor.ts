@@ -21,6 +21,7 @@ export const subscription: Subscription = {
   secret: "secret",
   previousSecret: null,
   standardWebhooks: false,
+  settledLimit: null,
   nextBatchAt: null,
   pendingTestEventId: null,
   consecutiveFailureCount: 0,
@@ -43,6 +44,8 @@ export function entry(sequence: number, overrides: Partial<Entry> = {}): Entry {
     dueAt: null,
     isFirstOnly: overrides.dueAt != null,
     bytes: 0,
+    number: null,
+    settledBefore: 0,
     facts: testFactsOf(id, 1),
     ...overrides,
   };

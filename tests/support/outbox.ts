@@ -243,6 +243,8 @@ export function attemptRecord(
     previousSignature: null,
     bodyDigest: "d1".repeat(16),
     standardSignatures: null,
+    sentNumber: null,
+    sentSettled: null,
     requestHeaders: null,
     requestBody: null,
     payloadMode: "full",

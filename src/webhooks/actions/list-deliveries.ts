@@ -21,7 +21,12 @@ import {
   readDeliveryCursor,
 } from "../delivery-list-model.ts";
 import type { Subscription } from "../model.ts";
-import { eventsOfReviews, lastRoundsOf, waitingBehind } from "../queries/events.ts";
+import {
+  eventsOfNumbers,
+  eventsOfReviews,
+  lastRoundsOf,
+  waitingBehind,
+} from "../queries/events.ts";
 import {
   attemptsOfEvents,
   type Candidate,
@@ -135,14 +140,20 @@ function rowOfDeliveries(
   return condition === undefined ? "either" : "attempt";
 }
 
-/** Returns the events that the filter names by id or by review; undefined if the filter names none. */
+/** Returns the events that the filter names by id, by number or by review; undefined if the filter names none. */
 async function eventsNamedBy({ tx, subscription, filter }: ListQuery) {
-  const { eventId, reviewId, externalReviewId } = filter;
-  if (reviewId === undefined && externalReviewId === undefined)
-    return eventId === undefined ? undefined : [eventId];
-  const review = { reviewId: reviewId ?? null, externalId: externalReviewId ?? null };
-  const found = await eventsOfReviews(tx, subscription.partnerId, review);
-  return eventId === undefined ? found : found.filter((one) => one === eventId);
+  const { eventId, numbers, reviewId, externalReviewId } = filter;
+  const named = eventId === undefined ? [] : [[eventId]];
+  if (numbers !== undefined) {
+    const count = numbers.last - numbers.first + 1;
+    named.push(await eventsOfNumbers(tx, subscription.id, [numbers.first], count));
+  }
+  if (reviewId !== undefined || externalReviewId !== undefined) {
+    const review = { reviewId: reviewId ?? null, externalId: externalReviewId ?? null };
+    named.push(await eventsOfReviews(tx, subscription.partnerId, review));
+  }
+  const [first, ...others] = named;
+  return first?.filter((one) => others.every((other) => other.includes(one)));
 }
 
 /**
@@ -180,8 +191,8 @@ async function listNamedDeliveries(
  * is listed at an entry that was recorded outside of the time range of the filter.
  */
 function rowOf({ listedAt, filter, condition }: ListQuery, loaded: LoadedDelivery): Candidate[] {
-  const { delivery, newestMatch, isAttempted } = loaded;
-  const { eventId, sequence } = delivery;
+  const { delivery, position, newestMatch, isAttempted } = loaded;
+  const { eventId } = delivery;
   if (listedAt === "attempt" || (listedAt === "either" && isAttempted))
     return newestMatch === undefined
       ? []
@@ -190,7 +201,7 @@ function rowOf({ listedAt, filter, condition }: ListQuery, loaded: LoadedDeliver
   const at = delivery.createdAt;
   const { since, until } = filter;
   const isWithin = (since === undefined || at >= since) && (until === undefined || at < until);
-  return isWithin ? [{ entry: sequence, eventId, at, isMatch: true }] : [];
+  return isWithin ? [{ entry: position, eventId, at, isMatch: true }] : [];
 }
 
 function isAfter(row: Candidate, cursor: DeliveryCursor): boolean {
@@ -277,16 +288,18 @@ function deliveryAt(
   loaded: LoadedDelivery | undefined,
 ): ListedDelivery | undefined {
   if (!candidate.isMatch || loaded === undefined) return undefined;
-  const { delivery, newestMatch, isAttempted } = loaded;
+  const { delivery, position, newestMatch, isAttempted } = loaded;
   if (!passesFilter(query, delivery)) return undefined;
   if ("attempt" in candidate) return newestMatch?.id === candidate.attempt ? delivery : undefined;
-  if (candidate.entry !== delivery.sequence) return undefined;
+  if (candidate.entry !== position) return undefined;
   if (query.listedAt === "either") return isAttempted ? undefined : delivery;
   return query.condition === undefined || newestMatch !== undefined ? delivery : undefined;
 }
 
 interface LoadedDelivery {
   readonly delivery: ListedDelivery;
+  /** The position of its last round in the queue. */
+  readonly position: number;
   readonly isAttempted: boolean;
   /** The newest attempt of the delivery within the range that meets the condition. */
   readonly newestMatch: Pick<AttemptSummary, "id" | "startedAt"> | undefined;
@@ -320,7 +333,7 @@ async function loadDeliveries(
 ): Promise<ReadonlyMap<string, LoadedDelivery>> {
   if (eventIds.length === 0) return new Map();
   const lastRounds = await lastRoundsOf(tx, subscription.id, eventIds, since);
-  const retrying = lastRounds.flatMap((row) => (row.state === "waiting" ? [row.sequence] : []));
+  const retrying = lastRounds.flatMap((row) => (row.state === "waiting" ? [row.position] : []));
   const blocked = await waitingBehind(tx, subscription, retrying);
   const wanted = { ...range, firstAttempt: ulidFloor(since), condition };
   const attempts = await attemptsOfEvents(tx, subscription.id, eventIds, wanted);
@@ -335,7 +348,8 @@ async function loadDeliveries(
         attempts: own.slice(0, ATTEMPTS_LISTED).toReversed(),
       };
       const newestMatch = own.find(({ isMatch }) => isMatch);
-      return [row.eventId, { delivery, isAttempted: own.length > 0, newestMatch }];
+      const { position } = row;
+      return [row.eventId, { delivery, position, isAttempted: own.length > 0, newestMatch }];
     }),
   );
 }

@@ -9,10 +9,10 @@ import { addMs, fromMs, isoInstant, parseInstant } from "../../lib/clock.ts";
 import { Problem } from "../../lib/problem.ts";
 import { BATCH_EVENTS, SUBSCRIBABLE_EVENTS, type EventValue } from "../../outbox/event.ts";
 import { windowErrors } from "../decide.ts";
-import type { RecoverInput } from "../delivery-model.ts";
+import type { RecoverInput, RedeliverInput } from "../delivery-model.ts";
 import type { Subscription } from "../model.ts";
 import { appendEntries, lockSequence } from "../queries/entries.ts";
-import { deliveryOf, lastRoundsOf } from "../queries/events.ts";
+import { deliveryOf, eventsOfNumbers, lastRoundsOf } from "../queries/events.ts";
 import { saveRecovered, stillMissing, undelivered } from "../queries/missed.ts";
 import { subscriptionById } from "../queries/subscriptions.ts";
 import { orNotFound, wake, type WebhookDeps } from "./deps.ts";
@@ -92,22 +92,24 @@ export async function redeliver(
 }
 
 /**
- * Queues settled events again in the order of `eventIds`, and returns their number. Leaves out unknown events and those
- * that are already queued, so a repeated call queues nothing twice while the events of the first call are queued.
+ * Queues settled events again in the order in which the request names them by id or by number, and returns how many
+ * these are. Leaves out unknown events and those that are already queued, so a repeated call queues nothing twice while
+ * the events of the first call are queued.
  */
 export async function redeliverEvents(
   deps: WebhookDeps,
   { principal, requestContext }: Caller,
   found: Subscription,
-  eventIds: readonly string[],
+  { event_ids: given, sequences = [] }: RedeliverInput,
 ): Promise<number> {
   const now = deps.clock.now();
+  const eventIds = given ?? (await eventsOfNumbers(deps.db, found.id, sequences));
   // The rounds of an event are not older than the event, whose id contains its time. A day is subtracted, because the
   // clocks of processes differ.
-  const oldest = fromMs(Math.max(0, Math.min(...eventIds.map((id) => decodeTime(id))) - DAY_MS));
+  const oldestMs = Math.min(now.getTime(), ...eventIds.map((id) => decodeTime(id))) - DAY_MS;
   const queued = await deps.writerPool.transaction([found.partnerId], async (tx) => {
     const { subscription, lastSequence } = await lockActiveQueue(tx, found);
-    const rows = await lastRoundsOf(tx, found.id, eventIds, oldest);
+    const rows = await lastRoundsOf(tx, found.id, eventIds, fromMs(Math.max(0, oldestMs)));
     const byId = new Map(rows.map((row) => [row.eventId, row]));
     const settled = eventIds
       .flatMap((id) => byId.get(id) ?? [])

@@ -293,6 +293,8 @@ function requestOf(kept: StoredAttempt, facts: KnownEvent | undefined) {
     ...kept,
     signature: signature.toHex(),
     previousSignature: previousSignature?.toHex() ?? null,
+    place:
+      kept.sentNumber === null ? null : { number: kept.sentNumber, settled: kept.sentSettled ?? 0 },
     standard: standardSignatures && {
       timestamp: standardTimestamp(kept.startedAt),
       signatures: standardSignatures.toHex(),

@@ -7,6 +7,7 @@ import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { stores } from "../../../db/schema/companies.ts";
 import { outbox } from "../../../db/schema/outbox.ts";
 import { reviewHistory, reviews } from "../../../db/schema/reviews.ts";
+import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
 import { instant, list, nullable, oneOf, statement, value } from "../../../db/statement.ts";
 import { fromMs } from "../../lib/clock.ts";
 import type { Subscription } from "../model.ts";
@@ -49,6 +50,9 @@ export function roundsOf(
        and a.subscription_id || '' = ${subscription} and a.id >= ${firstAttempt} and a.recorded_at is not null`;
 }
 
+/** The number of a row `h` of the log at its subscription (contract 7.19). */
+const NUMBER = sql.raw("h.sequence - coalesce(h.unlogged, 0)");
+
 const lastRoundsStatement = statement({
   name: "events.lastRounds",
   // Raw SQL, because the statement reads the last round of each of many events from the union of three sources.
@@ -56,6 +60,9 @@ const lastRoundsStatement = statement({
   columns: {
     eventId: outbox.eventId,
     event: outbox.event,
+    /** The position of the round in the queue. */
+    position: outbox.sequence,
+    /** The number of the event at the subscription; the position if it has none. */
     sequence: outbox.sequence,
     round: outbox.round,
     isTest: outbox.isTest,
@@ -73,7 +80,9 @@ const lastRoundsStatement = statement({
     storeName: nullable(stores.name),
   },
   text: ({ id, eventIds, ...since }) => sql`
-    select e.event_id as "eventId", e.event, e.sequence, e.round, e.is_test as "isTest",
+    select e.event_id as "eventId", e.event, e.sequence as position,
+           case when h.subscription_number = (select number from webhook_subscriptions where id = ${id})
+                then ${NUMBER} else e.sequence end as sequence, e.round, e.is_test as "isTest",
            e.payload_mode as "payloadMode", e.batch_job_id as "batchJobId", e.state, e.recorded_at as "recordedAt",
            e.settled_at as "settledAt", coalesce(h.recorded_at, e.recorded_at) as "createdAt",
            h.id as "reviewHistoryId", r.id as "reviewId", r.external_review_id as "externalReviewId", r.rate,
@@ -189,5 +198,54 @@ export async function eventsOfReviews(
   review: { readonly reviewId: number | null; readonly externalId: string | null },
 ): Promise<string[]> {
   const found = await db.run(ofReviewsStatement, { partnerId, ...review });
+  return found.map(({ eventId }) => eventId);
+}
+
+const ofNumbersStatement = statement({
+  name: "events.ofNumbers",
+  // Raw SQL, because a recursive query halves the range of positions that a number can have. The log has an index by
+  // position, and the number of an event is at most `outbox_sequences.unlogged` below its position.
+  params: {
+    id: webhookSubscriptions.id,
+    numbers: list(outbox.sequence),
+    count: value("bigint"),
+  },
+  columns: { eventId: reviewHistory.eventId },
+  text: ({ id, numbers, count }) => sql`
+    select h.event_id as "eventId"
+      from webhook_subscriptions s join outbox_sequences q on q.subscription_id = s.id
+     cross join unnest(${numbers}::bigint[]) with ordinality as given(number, nth)
+     cross join lateral (
+            with recursive halves(low, high) as (
+              select given.number, given.number + q.unlogged
+               union all
+              select case when m.is_before then m.middle + 1 else low end, case when m.is_before then high else m.middle end
+                from halves cross join lateral (
+                       select middle, given.number > (
+                                select ${NUMBER} from review_history h
+                                 where h.subscription_number = s.number and h.sequence >= middle
+                                 order by h.sequence limit 1) as is_before
+                         from (select (low + high) / 2 as middle) half offset 0) m
+               where low < high)
+            select low as position from halves where low = high) first
+     cross join lateral (
+            select h.event_id, h.sequence, ${NUMBER} as number from review_history h
+             where h.subscription_number = s.number and h.sequence >= first.position
+             order by h.sequence limit ${count}) h
+     where s.id = ${id} and h.number - given.number between 0 and ${count}::bigint - 1
+     order by given.nth, h.sequence`,
+});
+
+/**
+ * Finds the events of a subscription with these numbers (contract 7.19), in the given order, and with each the next
+ * ones up to `count` numbers. Numbers without an event are left out.
+ */
+export async function eventsOfNumbers(
+  db: DbOrTx,
+  id: string,
+  numbers: readonly number[],
+  count = 1,
+): Promise<string[]> {
+  const found = await db.run(ofNumbersStatement, { id, numbers, count });
   return found.map(({ eventId }) => eventId);
 }

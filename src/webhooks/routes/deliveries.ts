@@ -34,6 +34,7 @@ import {
   deliveryFilters,
   ListedDeliveryObject,
   readDeliveryCursor,
+  readNumbers,
 } from "../delivery-list-model.ts";
 import type { Subscription } from "../model.ts";
 import { attemptsOf, attemptsOfEvent } from "../queries/attempts.ts";
@@ -108,6 +109,13 @@ export function deliveryReadRoutes<const L extends string, const O extends strin
     });
 }
 
+/** Returns the validation errors of a redelivery that does not contain exactly one of its two lists. */
+function oneList({ body }: RuleInput<typeof RedeliverBody>) {
+  const isOne = "event_ids" in body !== "sequences" in body;
+  const error = isOne ? undefined : "send exactly one of event_ids and sequences";
+  return { event_ids: error, sequences: error };
+}
+
 /** Serves the routes that queue events again: redelivery and recovery (contract 6.14 and 6.15). */
 export function redeliveryRoutes(deps: WebhookRouteDeps) {
   return webhookRoutesBase(deps)
@@ -143,19 +151,20 @@ export function redeliveryRoutes(deps: WebhookRouteDeps) {
       "/:id/redeliver",
       async ({ principal, requestContext, subscription, body, status }) => {
         const caller = { principal, requestContext };
-        const queued = await redeliverEvents(deps, caller, subscription, body.event_ids);
+        const queued = await redeliverEvents(deps, caller, subscription, body);
         return status(202, { queued });
       },
       {
         access: writing,
         subscription: true,
         body: RedeliverBody,
+        rules: oneList,
         response: { 202: RedeliverAnswer, 409: errorResponse("subscription_disabled") },
         detail: {
           operationId: "redeliverEvents",
           summary: "Deliver several events again",
           description:
-            "In the order of `event_ids`, each as a new round. Events that are unknown or already queued are ignored.",
+            "In the order of `event_ids` or `sequences`, each as a new round. Events that are unknown or already queued are ignored.",
         },
       },
     )
@@ -231,6 +240,7 @@ export function deliveryListRoutes<const L extends string, const O extends strin
         externalReviewId: query.external_review_id,
         event: query.event,
         eventId: query.event_id,
+        numbers: query.sequence === undefined ? undefined : readNumbers(query.sequence),
         state: query.state,
         outcome: query.outcome,
         status: query.status,

@@ -129,6 +129,12 @@ describe("a 422 names every invalid field, of any rule, and no other", () => {
       ["until", "zz"],
     ],
     [
+      "POST /partner/webhooks/:subscription/redeliver",
+      "owner",
+      () => ({ event_ids: ["x"], sequences: [0], zz: 1 }),
+      ["event_ids", "event_ids.0", "sequences", "sequences.0", "zz"],
+    ],
+    [
       "POST /partner/account-owner/token",
       "owner",
       () => ({ account_id: own.ownerless, zz: 1 }),
@@ -150,6 +156,11 @@ describe("a 422 names every invalid field, of any rule, and no other", () => {
       "/partner/webhooks/:subscription/deliveries?since=x&outcome=7&limit=0&cursor=zz",
       "owner",
       ["cursor", "limit", "outcome", "since"],
+    ],
+    [
+      "/partner/webhooks/:subscription/messages?sequence=25-17&state=x&status=9",
+      "owner",
+      ["sequence", "state", "status"],
     ],
     ["/admin/users?role=x&cursor=zz", "root", ["cursor", "role"]],
     [

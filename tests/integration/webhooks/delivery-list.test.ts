@@ -3,8 +3,10 @@ import { beforeAll, describe, expect, test } from "bun:test";
 import { ulid } from "ulid";
 
 import { FIRST_CURSOR, readDeliveryCursor } from "../../../src/webhooks/delivery-list-model.ts";
+import { eventsOfNumbers } from "../../../src/webhooks/queries/events.ts";
 import { untilSomebodyWaits } from "../../support/auth-races.ts";
 import { addAttempt } from "../../support/attempts.ts";
+import { forceHistory } from "../../support/history.ts";
 import { passQueue } from "../../support/outbox.ts";
 import { disable, settle, startWebhooks } from "../../support/webhooks.ts";
 import { fixture } from "../../support/fixture.ts";
@@ -65,6 +67,15 @@ describe("the deliveries of a subscription", () => {
     ],
     ["review_id and event_id", () => `review_id=${reviewIds[1]}&event_id=${events[1]}`, "B"],
     ["review_id and another event_id", () => `review_id=${reviewIds[1]}&event_id=${events[0]}`, ""],
+    ["sequence", () => "sequence=4", "D"],
+    ["sequence of a range", () => "sequence=2-4", "DCB"],
+    ["sequence of none", () => "sequence=7-9", ""],
+    ["sequence and event_id", () => `sequence=1-3&event_id=${events[1]}`, "B"],
+    ["sequence and another event_id", () => `sequence=3-4&event_id=${events[1]}`, ""],
+    ["sequence and review_id", () => `sequence=2-3&review_id=${reviewIds[1]}`, "B"],
+    ["sequence and another review_id", () => `sequence=1&review_id=${reviewIds[1]}`, ""],
+    ["sequence and state", () => "sequence=1-4&state=pending", "D"],
+    ["sequence and outcome", () => "sequence=1-3&outcome=not_delivered", "CBA"],
     ["event", () => "event=review_received", "DACBFE"],
     ["another event", () => "event=note_added", ""],
     ["event_id and another event", () => `event_id=${events[3]}&event=note_added`, ""],
@@ -140,7 +151,7 @@ describe("the deliveries of a subscription", () => {
 
   test("with invalid filters are a 422 that names all of them", async () => {
     const text = "x".repeat(201);
-    const query = `review_id=0&external_review_id=&event=no&event_id=1&state=no&outcome=no&status=600&q=${text}&since=no&until=no&limit=101&cursor=no`;
+    const query = `review_id=0&external_review_id=&event=no&event_id=1&sequence=0&state=no&outcome=no&status=600&q=${text}&since=no&until=no&limit=101&cursor=no`;
     const { status, body } = await world.ask("GET", `/${id}/messages?${query}`);
     expect(status).toBe(422);
     expect(Object.keys(body["errors"] ?? {}).toSorted()).toEqual([
@@ -152,6 +163,7 @@ describe("the deliveries of a subscription", () => {
       "outcome",
       "q",
       "review_id",
+      "sequence",
       "since",
       "state",
       "status",
@@ -159,10 +171,20 @@ describe("the deliveries of a subscription", () => {
     ]);
   });
 
+  test.each(["17-517", "25-17", "9007199254740992", "1.5", "01"])(
+    "with the sequence %s are a 422 that names it",
+    async (numbers) => {
+      const { status, body } = await world.ask("GET", `/${id}/messages?sequence=${numbers}`);
+      expect([status, Object.keys(body["errors"] ?? {})]).toEqual([422, ["sequence"]]);
+    },
+  );
+
   test.each([
     `q=${"x".repeat(200)}`,
     `external_review_id=${"x".repeat(255)}`,
     "status=599",
+    "sequence=17-516",
+    "sequence=9007199254740991",
     "limit=100",
   ])("accept a filter at its limit: %.20s", async (query) => {
     const { status } = await world.ask("GET", `/${id}/messages?${query}`);
@@ -171,8 +193,9 @@ describe("the deliveries of a subscription", () => {
 });
 
 describe("messages of another tenant", () => {
-  test("are not found by a review or its external id", async () => {
-    for (const query of [`review_id=${reviewIds[0]}`, "external_review_id=emitted-1"]) {
+  test("are not found by a review, its external id or their numbers", async () => {
+    const ofReview = [`review_id=${reviewIds[0]}`, "external_review_id=emitted-1"];
+    for (const query of [...ofReview, "sequence=1-500"]) {
       const path = `/${otherSubscription}/messages?${query}`;
       const { status, body } = await world.ask("GET", path, { as: "other" });
       expect(status).toBe(200);
@@ -209,10 +232,92 @@ describe("an event that was skipped and is queued again", () => {
     await world.ask("POST", `/${fresh}/deliveries/${first}/redeliver`);
     const queued = await list("", fresh);
     expect(queued).toMatchObject([
-      { event_id: first, state: "pending", sequence: 2, attempts: [] },
+      { event_id: first, state: "pending", sequence: 1, attempts: [] },
     ]);
     expect(await list("?state=skipped", fresh)).toEqual([]);
     expect(await list("?state=pending", fresh)).toHaveLength(1);
+  });
+});
+
+describe("the number of an event", () => {
+  const subscribe = async () => (await world.subscribe({ events: ["review_received"] })).id;
+  /** Takes positions of the queue as tests and later rounds do. */
+  const takePositions = (fresh: string, count: number) => world.database.db.sql`
+    update outbox_sequences set last_sequence = last_sequence + ${count} where subscription_id = ${fresh}`;
+  const eventsOf = (fresh: string, numbers: readonly number[], count?: number) =>
+    eventsOfNumbers(world.database.db, fresh, numbers, count);
+
+  test("counts neither tests nor rounds, which have positions of their own", async () => {
+    const fresh = await subscribe();
+    const [one = "", two = ""] = await world.emit(2);
+    const tested = await world.ask("POST", `/${fresh}/test`);
+    await settle(world, fresh, "failed");
+    await world.ask("POST", `/${fresh}/deliveries/${one}/redeliver`);
+    await settle(world, fresh, "delivered");
+    const [three = "", four = ""] = await world.emit(2);
+    const shown = (await list("", fresh)).map((row) => [row.event_id, row["sequence"]] as const);
+    expect(new Map(shown)).toEqual(
+      new Map([
+        [one, 1],
+        [two, 2],
+        [String(tested.body["event_id"]), 3],
+        [three, 3],
+        [four, 4],
+      ]),
+    );
+    const { body } = await world.ask("GET", `/${fresh}/deliveries/${one}`);
+    expect(body).toMatchObject({ sequence: 1, attempts: [{ sequence: 1 }, { sequence: 4 }] });
+    const found = await list("?sequence=3", fresh);
+    expect(found).toMatchObject([{ event_id: three, state: "pending", attempts: [] }]);
+  });
+
+  test("finds it wherever positions belong to no event, also after other events were deleted", async () => {
+    const fresh = await subscribe();
+    const events: string[] = [];
+    for (const taken of [0, 1, 0, 7, 300, 0, 2, 1, 1, 40, 0, 0, 5, 9_000, 3]) {
+      await takePositions(fresh, taken);
+      events.push(...(await world.emit(2)));
+    }
+    const numbers = events.map((_, i) => i + 1);
+    expect(await eventsOf(fresh, numbers)).toEqual(events);
+    expect(await eventsOf(fresh, numbers.toReversed())).toEqual(events.toReversed());
+    const gone = new Set(events.filter((_, i) => [0, 6, 7, 8, 29].includes(i)));
+    await forceHistory(
+      world.database.db,
+      (sql) => sql`delete from review_history where event_id = any(${[...gone]})`,
+    );
+    const left = (some: readonly string[]) => some.filter((one) => !gone.has(one));
+    expect(await eventsOf(fresh, [...numbers, 31, 2 ** 53 - 1])).toEqual(left(events));
+    for (const first of numbers)
+      expect([first, await eventsOf(fresh, [first], 4)]).toEqual([
+        first,
+        left(events.slice(first - 1, first + 3)),
+      ]);
+  });
+
+  test("is its position if version 0.1.0 recorded it, and counts on from there", async () => {
+    const fresh = await subscribe();
+    const [one = "", two = ""] = await world.emit(2);
+    await takePositions(fresh, 3);
+    const [six = ""] = await world.emit(1);
+    await forceHistory(world.database.db, async (sql) => {
+      await sql`update review_history set unlogged = null where event_id = any(${[one, two, six]})`;
+      await sql`update outbox_sequences set unlogged = 0 where subscription_id = ${fresh}`;
+    });
+    await takePositions(fresh, 2);
+    const [seven = ""] = await world.emit(1);
+    const all = Array.from({ length: 9 }, (_, i) => i + 1);
+    expect(await Promise.all(all.map((one) => eventsOf(fresh, [one])))).toEqual([
+      [one],
+      [two],
+      [],
+      [],
+      [],
+      [six],
+      [seven],
+      [],
+      [],
+    ]);
   });
 });
 

@@ -110,6 +110,21 @@ test("a redelivered event is sent with its id, from attempt 1, after the events 
   expect({ ...one, delivered_at: null }).toEqual({ ...two, delivered_at: null });
 });
 
+test("an event has the same number in its headers and in the API, in every round", async () => {
+  const { id } = await start({ sequence_headers: true });
+  await post(`/${id}/test`);
+  await until("the test", () => receiver.received.length === 1);
+  const [first = ""] = await world.emit(1);
+  await until("delivered", async () => (await show(id, first))["state"] === "delivered");
+  expect((await post(`/${id}/redeliver`, { sequences: [1] })).body).toEqual({ queued: 1 });
+  await until("again", () => receiver.received.length === 3);
+  await until("recorded", async () => (await show(id, first))["state"] === "delivered");
+  const sent = receiver.received.map(({ headers }) => headers["x-svc-sequence"]);
+  expect(sent).toEqual([undefined, "1", "1"]);
+  const attempts = [{ sequence: 2 }, { sequence: 3 }];
+  expect(await show(id, first)).toMatchObject({ sequence: 1, attempts });
+});
+
 test("held events are delivered in order after an enable, and not before", async () => {
   const { id } = await start();
   receiver.answer = () => 410;

@@ -470,6 +470,8 @@ describe("redelivering", () => {
 describe("redelivering several events", () => {
   const again = (id: string, ids: readonly unknown[]) =>
     post(`/${id}/redeliver`, { event_ids: ids });
+  const byNumber = (id: string, numbers: readonly unknown[]) =>
+    post(`/${id}/redeliver`, { sequences: numbers });
 
   test("queues the settled ones in their order, and leaves out the others", async () => {
     const { id } = await world.subscribe();
@@ -492,6 +494,51 @@ describe("redelivering several events", () => {
     expect((await again(id, [second, first])).body).toEqual({ queued: 0 });
   });
 
+  test("queues those with the given numbers in their order, and leaves out the others", async () => {
+    const { id } = await world.subscribe();
+    expect((await byNumber(id, [1])).body).toEqual({ queued: 0 });
+    const [first = "", second = ""] = await world.emit(2);
+    await post(`/${id}/test`);
+    await settle(world, id, "failed");
+    const [queued = ""] = await world.emit(1);
+    world.wakes.length = 0;
+    const { status, body } = await byNumber(id, [2, 3, 4, 1]);
+    expect([status, body]).toEqual([202, { queued: 2 }]);
+    const rows = await queuedFor(world.database.db, id);
+    expect(rows.map(({ eventId }) => eventId)).toEqual([queued, second, first]);
+    expect(world.wakes).toEqual([id]);
+    expect((await world.audit("WEBHOOK_REDELIVERED")).at(-1)?.["details"]).toEqual({
+      subscription_id: id,
+      event_ids: `${second} ${first}`,
+      queued: 2,
+    });
+    expect((await byNumber(id, [1, 2])).body).toEqual({ queued: 0 });
+  });
+
+  test("takes 1 to 100 different numbers from 1 to 2^53-1", async () => {
+    const { id } = await world.subscribe();
+    const numbers = Array.from({ length: 101 }, (_, i) => 2 ** 53 - 1 - i);
+    expect((await byNumber(id, numbers.slice(0, 100))).body).toEqual({ queued: 0 });
+    for (const wrong of [numbers, [], [1, 1], [0], [2 ** 53], [1.5], ["1"]]) {
+      const { status, body } = await byNumber(id, wrong);
+      expect([status, Object.keys(body["errors"] ?? {})[0]?.split(".")[0]]).toEqual([
+        422,
+        "sequences",
+      ]);
+    }
+  });
+
+  test("takes either ids or numbers", async () => {
+    const { id } = await world.subscribe();
+    for (const wrong of [{}, { event_ids: [ulid()], sequences: [1] }]) {
+      const { status, body } = await post(`/${id}/redeliver`, wrong);
+      expect([status, Object.keys(body["errors"] ?? {}).toSorted()]).toEqual([
+        422,
+        ["event_ids", "sequences"],
+      ]);
+    }
+  });
+
   test("leaves out the events of another subscription", async () => {
     const other = await world.subscribe();
     const [foreign = ""] = await world.emit(1);
@@ -499,6 +546,7 @@ describe("redelivering several events", () => {
     expect((await world.ask("DELETE", `/${other.id}`)).status).toBe(204);
     const { id } = await world.subscribe();
     expect((await again(id, [foreign])).body).toEqual({ queued: 0 });
+    expect((await byNumber(id, [1])).body).toEqual({ queued: 0 });
   });
 
   test("takes 1 to 100 different ids", async () => {
@@ -662,6 +710,8 @@ test("a disabled subscription rejects whatever would queue an event, and gets no
     ["test", undefined],
     [`deliveries/${eventId}/redeliver`, undefined],
     ["redeliver", { event_ids: [eventId] }],
+    ["redeliver", { sequences: [1] }],
+    ["redeliver", { sequences: [2] }],
     ["recover", { since: iso(new Date(world.clock.now().getTime() - 1)) }],
   ] as const) {
     const answer = await post(`/${id}/${path}`, body);

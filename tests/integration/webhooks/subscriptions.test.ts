@@ -26,6 +26,7 @@ describe("creating a subscription", () => {
       suppress_native_notifications: false,
       ordering: "subscription",
       standard_webhooks: false,
+      sequence_headers: false,
       is_active: true,
       consecutive_failure_count: 0,
       disabled_at: null,
@@ -63,6 +64,7 @@ describe("creating a subscription", () => {
       suppress_native_notifications: true,
       ordering: "review",
       standard_webhooks: true,
+      sequence_headers: true,
       batch_interval_hours: null,
     };
     expect((await create(asked)).body).toMatchObject(asked);
@@ -119,6 +121,7 @@ describe("creating a subscription", () => {
       suppress_native_notifications: "no",
       ordering: "none",
       standard_webhooks: null,
+      sequence_headers: "yes",
       delivery_tier_override: "gold",
     });
     expect(status).toBe(422);
@@ -130,6 +133,7 @@ describe("creating a subscription", () => {
       "label",
       "ordering",
       "payload_mode",
+      "sequence_headers",
       "standard_webhooks",
       "suppress_native_notifications",
       "webhook_url",

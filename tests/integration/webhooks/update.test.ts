@@ -23,6 +23,7 @@ describe("an update", () => {
         suppress_native_notifications: true,
         ordering: "review",
         standard_webhooks: true,
+        sequence_headers: true,
         batch_interval_hours: null,
       };
       const { status, body } = await update(id, changes, method);
@@ -90,6 +91,7 @@ describe("an update is rejected", () => {
       suppress_native_notifications: "no",
       ordering: "none",
       standard_webhooks: 1,
+      sequence_headers: null,
       is_active: true,
       delivery_tier_override: "gold",
     });
@@ -103,6 +105,7 @@ describe("an update is rejected", () => {
       "label",
       "ordering",
       "payload_mode",
+      "sequence_headers",
       "standard_webhooks",
       "suppress_native_notifications",
       "webhook_url",

@@ -31,6 +31,7 @@ import {
   HOT,
   HOT_BATCH,
   NEIGHBOUR,
+  NUMBERED,
   other,
   type PlanSizes,
   WITH_ROWS,
@@ -94,6 +95,12 @@ function loads(): PlanCase[] {
     load("by review beside 20,000 waiting reviews", 60, [
       request(BY_REVIEW, { ordering: "review", exceptReviews: reviews }),
     ]),
+    load("with sequence headers by review, behind 100,000 skipped rows", 60, [
+      request(NUMBERED, { ordering: "review" }),
+    ]),
+    load("the settings with sequence headers of 100,000 rows", 40, [
+      request(WITH_ROWS, { limit: 0 }),
+    ]),
     {
       name: "the search for rows to postpone",
       bound: 40,
@@ -133,6 +140,8 @@ function record(sequence: number, decision: Decision): AttemptRecord {
     previousSignature: null,
     bodyDigest: "d1".repeat(16),
     standardSignatures: null,
+    sentNumber: null,
+    sentSettled: null,
     requestHeaders: null,
     requestBody: null,
     payloadMode: "full",

@@ -63,6 +63,11 @@ export const WITH_ROWS = { ...keyOf(HOT_N + 1), shard: SHARDS };
  */
 export const BY_REVIEW = { ...keyOf(HOT_N + 2), shard: SHARDS };
 const WAITING = 20_000;
+/**
+ * A subscription with lanes by review and sequence headers. Its first waiting row comes behind as many rows that were
+ * skipped one by one as the hot one has events in its log.
+ */
+export const NUMBERED = { ...keyOf(HOT_N + 3), shard: SHARDS };
 export const other = (n: number) => keyOf(n < HOT_N ? n : n + 1);
 
 /** Disables autovacuum, so that the server does not analyse the tables itself. */
@@ -140,7 +145,15 @@ export async function fillPlans(db: RawDb, sizes: PlanSizes): Promise<void> {
       select ${BY_REVIEW.shard}, '${BY_REVIEW.id}', ${WAITING} + n + 2, ${eventIdSql("BEHIND", "n")}, 'review_received', 'full', n,
              n + 1000, now(), now() + interval '1 hour'
         from generate_series(1, ${WAITING}) n;
-      update outbox_offsets set settled_through = ${2 * WAITING + 2} where subscription_id = '${BY_REVIEW.id}'`);
+      update outbox_offsets set settled_through = ${2 * WAITING + 2} where subscription_id = '${BY_REVIEW.id}';
+      update webhook_subscriptions set sequence_headers = true where id in ('${WITH_ROWS.id}', '${NUMBERED.id}');
+      update webhook_subscriptions set ordering = 'review' where id = '${NUMBERED.id}';
+      insert into outbox (shard, subscription_id, sequence, event_id, event, payload_mode, review_history_id, review_id, recorded_at,
+                          skipped_at)
+      select ${NUMBERED.shard}, '${NUMBERED.id}', n + 2, ${eventIdSql("SKIPPED", "n")}, 'review_received', 'full', n, n % 1000 + 1, now(),
+             case when n < ${sizes.queued} then now() end
+        from generate_series(1, ${sizes.queued}) n;
+      update outbox_offsets set settled_through = ${sizes.queued + 2} where subscription_id = '${NUMBERED.id}'`);
     await tx.sql.unsafe(`
       insert into review_history (event_id, partner_id, account_id, store_id, review_id, store_review_site_id, event,
                                   actor, review, metadata, occurred_at, recorded_at, sequence, subscription_number, is_minimal)
@@ -170,7 +183,8 @@ async function addRows(tx: RawTx, from: number, to: number): Promise<void> {
     insert into batch_entries (subscription_id, review_history_id)
     select case when n <= ${SEED_ROWS} then '${HOT_BATCH.id}' else ${idSql("BAT", "2")} end, n
       from generate_series(${from}::int, ${Math.min(to, SEED_ROWS * 1000)}::int) n;
-    update outbox_sequences set last_sequence = ${to}, last_logged = ${to} where subscription_id = '${HOT.id}'`);
+    -- With so many positions outside of the log, a search for a number has the whole log as its range.
+    update outbox_sequences set last_sequence = ${to}, last_logged = ${to}, unlogged = ${to} where subscription_id = '${HOT.id}'`);
 }
 
 /** SQL for one character of a ULID's time. */

@@ -18,7 +18,7 @@ import {
   attemptsOfEvent,
   firstOfFailures,
 } from "../../../src/webhooks/queries/attempts.ts";
-import { deliveryOf } from "../../../src/webhooks/queries/events.ts";
+import { deliveryOf, eventsOfNumbers } from "../../../src/webhooks/queries/events.ts";
 import { stillMissing, undelivered } from "../../../src/webhooks/queries/missed.ts";
 import {
   listSubscriptions,
@@ -129,6 +129,7 @@ function deliveries(): PlanCase[] {
     externalReviewId: undefined,
     event: undefined,
     eventId: undefined,
+    numbers: undefined,
     state: undefined,
     outcome: undefined,
     status: undefined,
@@ -156,6 +157,18 @@ function deliveries(): PlanCase[] {
     // The maximum number of events of one review, each looked up in the attempts of every day.
     list("of a review", 60_000, { reviewId: 7 }),
     list("of an external id", 30_000, { externalReviewId: "ext-7" }),
+    list("of 500 numbers", 60_000, { numbers: { first: 501, last: 1_000 } }),
+    {
+      name: "events of 100 numbers",
+      // 17 halves of the range for each, three blocks for a half.
+      bound: 10_000,
+      run: (db) =>
+        eventsOfNumbers(
+          db,
+          HOT.id,
+          Array.from({ length: 100 }, (_, n) => 997 * n + 1),
+        ),
+    },
   ];
 }
 

@@ -355,6 +355,7 @@ const subscription: Subscription = {
   suppress_native_notifications: false,
   ordering: "subscription",
   standard_webhooks: false,
+  sequence_headers: false,
   is_active: true,
   consecutive_failure_count: 0,
   disabled_at: null,

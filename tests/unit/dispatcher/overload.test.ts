@@ -69,6 +69,7 @@ function backlog(world: World): Tables {
       kind: "immediate",
       createdAtMs: EPOCH_MS,
       ordering: "subscription",
+      sequenceHeaders: false,
       intervalHours: 1,
       nextBatchAtMs: null,
     });

@@ -20,6 +20,7 @@ test.each([1, 2, 3])("payload format %i makes these headers in this order", (num
     attempt: 2,
     signature: "5a".repeat(32),
     previousSignature: "6b".repeat(32),
+    place: null,
     standard: null,
   };
   const format = payloadFormatOf(number);

@@ -33,4 +33,6 @@ const INTERNAL: Readonly<
   previousSignature: "composes the request",
   bodyDigest: "proves the request",
   standardSignatures: "composes the request",
+  sentNumber: "composes the request",
+  sentSettled: "composes the request",
 };

@@ -64,6 +64,7 @@ describe("the settings", () => {
       suppressNativeNotifications: false,
       ordering: "subscription",
       standardWebhooks: false,
+      sequenceHeaders: false,
     });
   });
 
@@ -74,6 +75,7 @@ describe("the settings", () => {
     suppress_native_notifications: true,
     ordering: "review",
     standard_webhooks: true,
+    sequence_headers: true,
   } satisfies Partial<NewSubscriptionInput>;
 
   test("of an immediate subscription are those of the input", () => {
@@ -83,10 +85,11 @@ describe("the settings", () => {
       suppressNativeNotifications: true,
       ordering: "review",
       standardWebhooks: true,
+      sequenceHeaders: true,
     });
   });
 
-  test("of a batch subscription are fixed, except its filter and its headers", () => {
+  test("of a batch subscription are fixed, except its filter and the headers of Standard Webhooks", () => {
     expect(settingsOf({ ...asked, delivery_kind: "batch", batch_interval_hours: 6 })).toMatchObject(
       {
         batchIntervalHours: 6,
@@ -95,6 +98,7 @@ describe("the settings", () => {
         suppressNativeNotifications: false,
         ordering: "subscription",
         standardWebhooks: true,
+        sequenceHeaders: false,
       },
     );
   });
@@ -129,6 +133,7 @@ describe("an update of the settings", () => {
     suppressNativeNotifications: true,
     ordering: "review",
     standardWebhooks: false,
+    sequenceHeaders: false,
   };
   const batch: SubscriptionSettings = {
     ...immediate,
@@ -153,6 +158,7 @@ describe("an update of the settings", () => {
     [{ suppress_native_notifications: false }, { suppressNativeNotifications: false }],
     [{ ordering: "subscription" }, { ordering: "subscription" }],
     [{ standard_webhooks: true }, { standardWebhooks: true }],
+    [{ sequence_headers: true }, { sequenceHeaders: true }],
   ])("%j changes that field alone, and is reported by its name in the API", (update, changed) => {
     const after = updatedSettings(immediate, update);
     expect(after).toEqual({ ...immediate, ...changed });

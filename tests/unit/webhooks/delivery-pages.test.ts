@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 
 import type { Db } from "../../../db/client.ts";
 import { createDeliveryList } from "../../../src/webhooks/actions/list-deliveries.ts";
-import type { DeliveryFilter } from "../../../src/webhooks/delivery-list-model.ts";
+import { type DeliveryFilter, readNumbers } from "../../../src/webhooks/delivery-list-model.ts";
 import type { Subscription } from "../../../src/webhooks/model.ts";
 
 const FILTER = {} as DeliveryFilter;
@@ -37,4 +37,27 @@ test("4 pages are read at once and 2 of a partner, 200 wait, and one more is rej
   end({ rows: [], next: undefined });
   await Promise.all([...accepted.slice(0, -1), ...other]);
   expect(running).toBe(204);
+});
+
+test.each([
+  ["1", [1, 1]],
+  ["17-25", [17, 25]],
+  ["17-17", [17, 17]],
+  ["17-516", [17, 516]],
+  ["17-517", undefined],
+  ["25-17", undefined],
+  ["0", undefined],
+  ["0-5", undefined],
+  ["017", undefined],
+  ["17-", undefined],
+  ["-17", undefined],
+  ["1-2-3", undefined],
+  ["1.5", undefined],
+  ["9007199254740991", [2 ** 53 - 1, 2 ** 53 - 1]],
+  ["9007199254740992", undefined],
+  ["9007199254740492-9007199254740991", [2 ** 53 - 500, 2 ** 53 - 1]],
+  ["9007199254740991-9007199254740992", undefined],
+])("numbers of events are one from 1 to 2^53-1, or a range of at most 500: %s", (text, range) => {
+  const read = readNumbers(text);
+  expect(read && [read.first, read.last]).toEqual(range);
 });

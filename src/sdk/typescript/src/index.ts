@@ -12,6 +12,14 @@ export type {
 } from "./operations.ts";
 export { type PageOf, Pages } from "./pages.ts";
 export {
+  advance,
+  placeOf,
+  type NumberRange,
+  type Place,
+  type SequenceState,
+  type Step,
+} from "./sequence.ts";
+export {
   SignatureError,
   verify,
   verifyMinimal,

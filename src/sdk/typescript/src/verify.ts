@@ -120,8 +120,8 @@ function checkTime(at: number, { toleranceS = 300, now = Date.now() }: VerifySet
     throw new SignatureError("The delivery is too old, or the clock is wrong.");
 }
 
-/** Returns the value of a header; empty if it is absent. */
-function headerOf(headers: HeaderSource, name: string): string {
+/** Returns the value of a header; empty if it is absent. The package does not export it. */
+export function headerOf(headers: HeaderSource, name: string): string {
   if (headers instanceof Headers) return headers.get(name) ?? "";
   const found = Object.entries(headers).find(([key]) => key.toLowerCase() === name)?.[1] ?? "";
   return typeof found === "string" ? found : found.join(" ");

@@ -126,6 +126,15 @@ describe("one lane", () => {
     ).toEqual(["drop"]);
   });
 
+  test("reads its queue again when its requests begin to carry numbers", () => {
+    loaded([entry(1), entry(2)]);
+    driven.show(load(wake()), { settings: { settledLimit: 2 } });
+    const again = load(driven.end("main"));
+    const found = { entries: [entry(2, { number: 2 })], settings: { settledLimit: 2 } };
+    const effects = driven.show(again, found);
+    expect(sends(effects).map((send) => send.entry.number)).toEqual([2]);
+  });
+
   test("keeps a wake that comes while it loads", () => {
     const request = load(wake());
     expect(wake()).toEqual([]);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 
-import { mayLeave, obstacleTo } from "../../../../dispatcher/delivery/sender.ts";
+import { keepsEntry, mayLeave, obstacleTo } from "../../../../dispatcher/delivery/sender.ts";
 import { start, subscription } from "../../../support/actor.ts";
 
 // An erasure that the actor has learnt of after the entry of a send was read (contract 10.8).
@@ -22,6 +22,21 @@ describe.each([
     const holdings = { id: "D", safe: true };
     expect(mayLeave("D", { actor, holdings, subscription })).toBe(!isErased);
   });
+});
+
+test.each([
+  [{}, true],
+  [{ webhookUrl: "https://receiver.example/other", secret: "another" }, true],
+  [{ ordering: "review" }, false],
+  [{ pendingTestEventId: "T" }, false],
+  [{ erasures: 1 }, false],
+  // Its events that come before the entry were held when the entry was read.
+  [{ inactiveAccounts: "{7}" }, false],
+  // The entry was read without its number.
+  [{ settledLimit: 3 }, false],
+] as const)("a send that waited keeps its entry after the change %j: %p", (change, keeps) => {
+  expect(keepsEntry(subscription, { ...subscription, ...change })).toBe(keeps);
+  expect(keepsEntry({ ...subscription, ...change }, subscription)).toBe(keeps);
 });
 
 test("a send that has begun goes on when its subscription is disabled", () => {
