@@ -27,6 +27,7 @@ const AREAS: Readonly<Record<string, Area>> = {
     mutate: [
       "dispatcher/{alerts,mail}/decide.ts",
       "src/{auth,oauth,sso,webhooks}/decide.ts",
+      "src/webhooks/header-rules.ts",
       "src/auth/access/{authority,guard}.ts",
     ],
     tests: [

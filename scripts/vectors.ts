@@ -155,6 +155,7 @@ function delivery(
       previousSecret,
       standardWebhooks: false,
       settledLimit: null,
+      headers: null,
       nextBatchAt: null,
       pendingTestEventId: null,
       consecutiveFailureCount: 0,

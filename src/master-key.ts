@@ -53,19 +53,16 @@ export function webhookSecretAssociatedData(partnerId: number, subscriptionId: s
   return `webhook:${partnerId}:${subscriptionId}`;
 }
 
-const webhookSecret = {
-  word: "webhook",
-  owner: webhookSubscriptions.partnerId,
-  key: webhookSubscriptions.id,
-};
+const subscription = { owner: webhookSubscriptions.partnerId, key: webhookSubscriptions.id };
 
 /**
  * Every sealed column of the schema, with the associated data that the sealing code uses. A test compares the list with
  * the schema and opens a value of each column.
  */
 export const SEALED_COLUMNS: readonly SealedColumn[] = [
-  { sealed: webhookSubscriptions.sealedSecret, ...webhookSecret },
-  { sealed: webhookSubscriptions.sealedPreviousSecret, ...webhookSecret },
+  { sealed: webhookSubscriptions.sealedSecret, word: "webhook", ...subscription },
+  { sealed: webhookSubscriptions.sealedPreviousSecret, word: "webhook", ...subscription },
+  { sealed: webhookSubscriptions.sealedHeaders, word: "webhook-headers", ...subscription },
   { sealed: reviewSites.sealedSecret, word: "provider", key: reviewSites.slug },
   { sealed: reviewSites.sealedPreviousSecret, word: "provider", key: reviewSites.slug },
   { sealed: auditWebhooks.sealedSecret, word: "audit-webhook", key: auditWebhooks.id },

@@ -72,6 +72,11 @@ export const deliveryAttempts = pgTable(
     /** `X-SVC-Sequence` and `X-SVC-Settled`; null for a request without them (contract 7.19). */
     sentNumber: bigNumber("sent_number"),
     sentSettled: bigNumber("sent_settled"),
+    /**
+     * The names of the subscription's own headers in the request, separated by commas; null if it had none. Their values
+     * are not stored.
+     */
+    headerNames: text("header_names"),
   },
   (t) => [primaryKey({ columns: [t.subscriptionId, t.id] })],
 );

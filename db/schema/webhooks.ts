@@ -43,6 +43,10 @@ export const webhookSubscriptions = pgTable(
     secretFingerprint: text("secret_fingerprint").notNull(),
     sealedPreviousSecret: text("sealed_previous_secret"),
     previousSecretExpiresAt: instant("previous_secret_expires_at"),
+    /** The names of the headers that the partner adds to the POSTs (contract 6.22), as in `sealedHeaders`. */
+    headerNames: text("header_names").array().notNull().default([]),
+    /** These headers with their values, as a sealed JSON object; null if there are none. */
+    sealedHeaders: text("sealed_headers"),
     lastBatchDispatchedAt: instant("last_batch_dispatched_at"),
     nextBatchAt: instant("next_batch_at"),
     /** The instant before which recorded events are not sent to an imported subscription; null for no limit. */

@@ -56,6 +56,8 @@ export interface Subscription {
    * the number before the first held event, or the last one. Null if requests do not carry numbers (contract 7.19).
    */
   readonly settledLimit: number | null;
+  /** The subscription's own headers, which follow after ours (contract 6.22); null without any. */
+  readonly headers: Readonly<Record<string, string>> | null;
   /** The due time of the next batch; null for a subscription with immediate delivery. */
   readonly nextBatchAt: Date | null;
   /**

@@ -8,6 +8,12 @@ import {
   requestHeaders,
   standardTimestamp,
 } from "../../src/outbox/payload-format.ts";
+import {
+  headerNamesOf,
+  hiddenHeaders,
+  hideIn,
+  type OwnHeaders,
+} from "../../src/outbox/own-headers.ts";
 import { CONNECTION_EVENTS, type EventFacts, siteStateOf } from "../../src/outbox/event.ts";
 import type { Decision } from "../actor/decide.ts";
 import type { Entry, Subscription } from "../actor/event.ts";
@@ -23,6 +29,8 @@ export interface SignedRequest extends DeliveryRequest {
   /** The HMACs of `webhook-signature` as hex digits; null without the headers of Standard Webhooks. */
   readonly standardSignatures: string | null;
   readonly place: EventPlace | null;
+  /** The subscription's own headers, which are recorded by name alone (contract 7.13); null without any. */
+  readonly hidden: OwnHeaders | null;
 }
 
 /** The header of every test, also of a test with the name and the form of a real event (contract 6.12). */
@@ -40,7 +48,7 @@ export function composeRequest(
   deliveredAt: Date,
 ): SignedRequest {
   const { isTest, payloadMode, event, eventId, attempt } = entry;
-  const { webhookUrl, secret, previousSecret, standardWebhooks } = subscription;
+  const { webhookUrl: url, secret, previousSecret, standardWebhooks, headers: hidden } = subscription;
   const body = composeBody(facts, payloadMode, deliveredAt);
   const signature = hmacSha256Hex(secret, body);
   const previousSignature = previousSecret === null ? null : hmacSha256Hex(previousSecret, body);
@@ -49,17 +57,10 @@ export function composeRequest(
   const standard = standardWebhooks ? signStandard(eventId, body, deliveredAt, secrets) : null;
   const place = placeOf(entry, subscription);
   const own = requestHeaders({ ...signed, place, standard });
-  const headers = isTest ? { ...own, ...TEST_MARK } : own;
+  const ours = isTest ? { ...own, ...TEST_MARK } : own;
+  const headers = hidden === null ? ours : { ...ours, ...hidden };
   const standardSignatures = standard?.signatures ?? null;
-  return {
-    url: webhookUrl,
-    body,
-    headers,
-    signature,
-    previousSignature,
-    standardSignatures,
-    place,
-  };
+  return { url, body, headers, hidden, signature, previousSignature, standardSignatures, place };
 }
 
 /**
@@ -164,7 +165,8 @@ export function recordAttempt(
   const response = "statusCode" in result ? result : undefined;
   // The attempt record of an event has only the payload format, the host and the signatures, from which the exact
   // request can be reproduced. A test has no `review_history` row, so its attempt record contains the whole request.
-  const { headers, body, signature, previousSignature, standardSignatures, place } = request;
+  const { headers, hidden, body, signature, previousSignature, standardSignatures, place } = request;
+  const headerNames = headerNamesOf(hidden);
   const { sequence, eventId, event, isTest, round, attempt, isLogged } = entry;
   const { payloadMode, batchJobId, recordedAt } = entry;
   return {
@@ -190,12 +192,31 @@ export function recordAttempt(
     standardSignatures: isTest ? null : standardSignatures,
     sentNumber: place?.number ?? null,
     sentSettled: place?.settled ?? null,
-    requestHeaders: isTest ? framed(host, headers, body) : null,
+    headerNames: isTest ? null : headerNames,
+    requestHeaders: isTest
+      ? framed(host, { ...headers, ...hiddenHeaders(headerNames) }, body)
+      : null,
     requestBody: isTest ? body : null,
-    responseHeaders: response?.responseHeaders ?? null,
-    responseExcerpt: response?.responseExcerpt ?? null,
+    ...recordedResponse(response, hidden),
     responseTruncated: response?.responseTruncated ?? false,
     resent: result.resent,
     decision,
+  };
+}
+
+type Response = Extract<PostResult, { readonly statusCode: number }>;
+
+/** Returns the fields of a response that are recorded, without values of the subscription's own headers. */
+function recordedResponse(
+  response: Response | undefined,
+  hidden: OwnHeaders | null,
+): Pick<AttemptRecord, "responseHeaders" | "responseExcerpt"> {
+  if (response === undefined) return { responseHeaders: null, responseExcerpt: null };
+  const { responseHeaders, responseExcerpt } = response;
+  if (hidden === null) return { responseHeaders, responseExcerpt };
+  const fields = Object.entries(responseHeaders);
+  return {
+    responseHeaders: Object.fromEntries(fields.map(([name, text]) => [name, hideIn(text, hidden)])),
+    responseExcerpt: hideIn(responseExcerpt, hidden),
   };
 }

@@ -10,8 +10,11 @@ const HEADER_VALUE = /^[\t\x20-\x7e]*$/;
  */
 const OWN_HEADERS = /^(?:host|content-length|transfer-encoding|connection)$/i;
 
-/** Whether a header name is valid and not in `OWN_HEADERS`. The results are cached, because there are few names. */
-const isName = memoize((name: string) => HEADER_NAME.test(name) && !OWN_HEADERS.test(name), 100);
+/**
+ * Whether a header name is valid and not in `OWN_HEADERS`. The results are cached, because most names are ours, and
+ * partners choose few others.
+ */
+const isName = memoize((name: string) => HEADER_NAME.test(name) && !OWN_HEADERS.test(name), 1_000);
 
 /**
  * The length in characters from which a body is written separately. For shorter bodies one write for head and body is

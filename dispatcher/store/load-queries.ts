@@ -88,6 +88,7 @@ const STORED_COLUMNS = {
   settledLimit: nullable(value("bigint")),
   sealedSecret: webhookSubscriptions.sealedSecret,
   sealedPreviousSecret: webhookSubscriptions.sealedPreviousSecret,
+  sealedHeaders: webhookSubscriptions.sealedHeaders,
   nextBatchAt: webhookSubscriptions.nextBatchAt,
   pendingTestEventId: webhookSubscriptions.pendingTestEventId,
   consecutiveFailureCount: webhookSubscriptions.consecutiveFailureCount,
@@ -134,6 +135,7 @@ const STORED_EXPRESSIONS: Readonly<
   standardWebhooks: "a.standard_webhooks",
   sealedSecret: "a.sealed_secret",
   sealedPreviousSecret: "a.previous_secret",
+  sealedHeaders: "a.sealed_headers",
   nextBatchAt: "a.next_batch_at",
   pendingTestEventId: "a.pending_test_event_id",
   consecutiveFailureCount: "a.consecutive_failure_count",
@@ -204,6 +206,7 @@ const FOUND_COLUMNS = sql`
 const SUBSCRIPTION_ROWS = sql`
        cross join lateral (
                select number, partner_id, webhook_url, ordering, standard_webhooks, sequence_headers, sealed_secret,
+                      sealed_headers,
                       consecutive_failure_count,
                       case when state = 'active' then next_batch_at end as next_batch_at,
                       case when state = 'disabled' then pending_test_event_id end as pending_test_event_id,

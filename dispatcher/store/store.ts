@@ -4,6 +4,7 @@ import type { Clock } from "../../src/lib/clock.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
 import { openingOnce, type SecretBox } from "../../src/lib/secrets.ts";
 import { webhookSecretAssociatedData } from "../../src/master-key.ts";
+import { openHeaders } from "../../src/outbox/own-headers.ts";
 import type { Loaded, LoadRequest, Subscription } from "../actor/event.ts";
 import { type AttemptRecord, commitAttempts } from "./attempt-queries.ts";
 import { dispatchBatch, type BatchDispatch } from "./batch-queries.ts";
@@ -21,7 +22,7 @@ export interface Answer extends Loaded {
   readonly isBehind?: boolean;
   /** True if a held entry follows the entries of the answer, and has to be marked as held before the load goes on. */
   readonly isHeld?: boolean;
-  /** True if no master key opens a secret of the subscription. */
+  /** True if no master key opens a secret or the headers of the subscription. */
   readonly isUnusable?: boolean;
 }
 
@@ -30,6 +31,9 @@ export type DispatchStore = ReturnType<typeof createStore>;
 
 /** The longest wait in milliseconds for the lock of an offset, as long as a commit waits for a lock. */
 const LOCK_MS = 100;
+
+/** The most headers of subscriptions that are cached opened; at the limit of contract 6.22 they take 10 MB. */
+const MAX_HEADERS_OPENED = 1_000;
 
 interface StoreDeps {
   readonly db: Db;
@@ -43,11 +47,12 @@ interface StoreDeps {
 export function createStore(deps: StoreDeps) {
   const { db, clock, log } = deps;
   const box = { open: openingOnce(deps.box) };
+  const headersBox = { open: openingOnce(deps.box, MAX_HEADERS_OPENED) };
   return {
     /** Loads entries; returns a result for every request, in the same order. */
     load: async (requests: readonly LoadRequest[]) => {
       const found = await loadActive(db, requests);
-      return requests.map((request, i) => toAnswer({ box, log }, request, found[i]));
+      return requests.map((request, i) => toAnswer({ box, headersBox, log }, request, found[i]));
     },
     /**
      * Moves the offset of a subscription past one window of its log. The entries that it passes get rows in `outbox`.
@@ -82,7 +87,11 @@ export function createStore(deps: StoreDeps) {
   };
 }
 
-type OpeningDeps = { readonly box: Pick<SecretBox, "open">; readonly log: Log };
+interface OpeningDeps {
+  readonly box: Pick<SecretBox, "open">;
+  readonly headersBox: Pick<SecretBox, "open">;
+  readonly log: Log;
+}
 
 function toAnswer(deps: OpeningDeps, request: LoadRequest, rows: LoadedRows | undefined): Answer {
   const subscription = rows && openSubscription(deps, request.id, rows.subscription);
@@ -101,19 +110,20 @@ function toAnswer(deps: OpeningDeps, request: LoadRequest, rows: LoadedRows | un
 }
 
 /**
- * Decrypts the secrets of a subscription. If no key decrypts them, the fault is ours: the function returns undefined,
- * so that nothing is sent and no failure counts until an operator has repaired the key.
+ * Decrypts the secrets and headers of a subscription. If no key decrypts them, the fault is ours: the function returns
+ * undefined, so that nothing is sent and no failure counts until an operator has repaired the key.
  */
 function openSubscription(
-  { box, log }: OpeningDeps,
+  { box, headersBox, log }: OpeningDeps,
   id: string,
   row: SubscriptionRow,
 ): Subscription | undefined {
-  const { sealedSecret, sealedPreviousSecret: sealed, ...settings } = row;
+  const { sealedSecret, sealedPreviousSecret: sealed, sealedHeaders, ...settings } = row;
   const context = webhookSecretAssociatedData(row.partnerId, id);
   try {
     const previousSecret = sealed === null ? null : box.open(sealed, context);
-    return { ...settings, secret: box.open(sealedSecret, context), previousSecret };
+    const headers = openHeaders(headersBox, { partnerId: row.partnerId, id }, sealedHeaders);
+    return { ...settings, secret: box.open(sealedSecret, context), previousSecret, headers };
   } catch (error) {
     log.error("subscription.unusable", { subscription_id: id, ...errorFields(error) });
     return undefined;

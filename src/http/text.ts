@@ -86,7 +86,7 @@ export const secretText = (options: StringOptions = {}): TString =>
 
 /**
  * Sets `isReceiver` in the schema of an address in a request if data is sent to the address, or if the address lets
- * others open pages. A route that changes such an address requires a step-up; tests/integration/auth/step-up.test.ts
+ * others open pages, and in the schema of headers for it. A route that changes such a field requires a step-up; tests/integration/auth/step-up.test.ts
  * checks this.
  */
 export const receiving = <T extends TSchema>(schema: T): T => ({ ...schema, isReceiver: true });

@@ -116,19 +116,19 @@ export function createSecretBox(keys: {
   };
 }
 
-/** Maximum number of opened texts that `openingOnce` caches, which are a few megabytes of secrets. */
+/** Maximum number of opened texts that `openingOnce` caches by default, which are a few megabytes of secrets. */
 const MAX_OPENED = 10_000;
 
 /**
  * Returns the function `open` of a box with a cache of opened texts. It is for secrets that every event needs, because
  * opening one takes 5 of the 150 µs that a process spends on an event.
  */
-export function openingOnce(box: Pick<SecretBox, "open">): SecretBox["open"] {
+export function openingOnce(box: Pick<SecretBox, "open">, limit = MAX_OPENED): SecretBox["open"] {
   // A sealed text contains no line break, so a line break separates it from the associated data.
   const open = memoize((key: string) => {
     const end = key.indexOf("\n");
     return box.open(key.slice(0, end), key.slice(end + 1));
-  }, MAX_OPENED);
+  }, limit);
   return (sealed, associatedData) => open(`${sealed}\n${associatedData}`);
 }
 

@@ -20,7 +20,7 @@ export interface QuarantinedLane {
  * - `history_missing`: the body of the entry cannot be composed.
  * - `unreadable`: the entries cannot be read.
  * - `unrecordable`: the result of an attempt cannot be written.
- * - `secret_unreadable`: no master key opens the subscription's secret.
+ * - `secret_unreadable`: no master key opens the subscription's secret or headers.
  * - `locked`: another PostgreSQL session holds a lock on a row that the dispatcher needs.
  */
 export const QUARANTINE_REASONS = [

@@ -4,6 +4,7 @@ import { recordAudit } from "../audit/queries.ts";
 import { type Clock, isoInstant } from "../lib/clock.ts";
 import type { SecretBox } from "../lib/secrets.ts";
 import { webhookSecretAssociatedData } from "../master-key.ts";
+import { openHeaders } from "../outbox/own-headers.ts";
 import { providerSecretContext } from "../intake/provider-model.ts";
 import type { Kind } from "./format.ts";
 import * as queries from "./queries/export.ts";
@@ -19,8 +20,8 @@ export type ExportedLine = Readonly<Record<string, unknown>> & { readonly kind: 
 
 /**
  * Writes all records of the platform, of a partner or of an account as lines that `importFile` reads (contract 10.9),
- * in the order of the kinds and ids. All lines show the database at one instant. They contain password hashes and the
- * secrets of subscriptions. Only an export of the platform contains the secrets of review sites.
+ * in the order of the kinds and ids. All lines show the database at one instant. They contain password hashes, and the
+ * secrets and headers of subscriptions. Only an export of the platform contains the secrets of review sites.
  */
 export async function exportRecords(
   { db, box, clock }: ExportDeps,
@@ -149,6 +150,7 @@ async function* subscriptions(tx: Tx, scope: queries.Scope, box: SecretBox): Lin
       ordering: one.ordering,
       standard_webhooks: one.standardWebhooks,
       sequence_headers: one.sequenceHeaders,
+      headers: openHeaders(box, one, one.sealedHeaders),
       secret: open(one.sealedSecret),
       previous_secret: open(one.sealedPreviousSecret),
       previous_secret_expires_at: instantText(one.previousSecretExpiresAt),

@@ -10,9 +10,11 @@ import { webhookSecretAssociatedData } from "../master-key.ts";
 import { DEFAULT_GRANTS } from "../oauth/model.ts";
 import { clientErrors } from "../oauth/redirect-uri.ts";
 import { isMailAddress, normalEmail, spellingOf } from "../lib/email.ts";
+import { sealHeaders } from "../outbox/own-headers.ts";
 import { SHARDS } from "../outbox/schedule.ts";
 import { ROLES_OF } from "../tenants/model.ts";
 import { firstBatchAt, intervalError, settingsOf } from "../webhooks/decide.ts";
+import { headersError } from "../webhooks/header-rules.ts";
 import { DISABLED_BY_HAND } from "../webhooks/model.ts";
 import { byKey, Directory, fault, type Fault, type Outcome, unknown } from "./directory.ts";
 import type { LineOf } from "./format.ts";
@@ -225,6 +227,8 @@ export async function importSubscriptions(
     if (partner === undefined) return unknown("partner_id", "partner");
     const { id } = line;
     return directory.settle({ id, ...slotOf(partner.id, line.delivery_kind) }, () => {
+      const headers = headersError(line.headers);
+      if (headers !== undefined) return fault("headers", headers);
       const url = urls[index];
       if (url?.kind === "refused") return fault("webhook_url", url.reason);
       const interval = intervalError(line);
@@ -263,6 +267,7 @@ function subscriptionRow(
     nextBatchAt: firstBatchAt(settings, now, config.batchHourMs),
     sealedSecret: seal(secret),
     secretFingerprint: fingerprint(secret),
+    sealedHeaders: sealHeaders(box, { partnerId, id }, line.headers),
     sealedPreviousSecret: previous === undefined ? null : seal(previous),
     previousSecretExpiresAt:
       previous === undefined ? null : (parseInstant(line.previous_secret_expires_at) ?? null),

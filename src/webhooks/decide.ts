@@ -56,6 +56,7 @@ export function settingsOf(input: NewSubscriptionInput): SubscriptionSettings {
     ordering: input.ordering ?? "subscription",
     standardWebhooks: input.standard_webhooks ?? false,
     sequenceHeaders: input.sequence_headers ?? false,
+    headerNames: Object.keys(input.headers ?? {}),
   });
 }
 
@@ -80,6 +81,8 @@ export function updatedSettings(
     ordering: update.ordering ?? current.ordering,
     standardWebhooks: update.standard_webhooks ?? current.standardWebhooks,
     sequenceHeaders: update.sequence_headers ?? current.sequenceHeaders,
+    headerNames:
+      update.headers === undefined ? current.headerNames : Object.keys(update.headers ?? {}),
   });
 }
 
@@ -95,8 +98,15 @@ function withFixedSettings(settings: SubscriptionSettings): SubscriptionSettings
   };
 }
 
-/** Returns the names of the settings that an update has changed, as the API names them. */
-export function changedFields(before: SubscriptionSettings, after: SubscriptionSettings): string[] {
+/**
+ * Returns the names of the settings that an update has changed, as the API names them. Headers that the update contains
+ * count as changed, because their present values are not compared (contract 6.22).
+ */
+export function changedFields(
+  before: SubscriptionSettings,
+  after: SubscriptionSettings,
+  { headers }: SubscriptionUpdate,
+): string[] {
   const differs = {
     label: before.label !== after.label,
     webhook_url: before.webhookUrl !== after.webhookUrl,
@@ -108,6 +118,7 @@ export function changedFields(before: SubscriptionSettings, after: SubscriptionS
     ordering: before.ordering !== after.ordering,
     standard_webhooks: before.standardWebhooks !== after.standardWebhooks,
     sequence_headers: before.sequenceHeaders !== after.sequenceHeaders,
+    headers: headers !== undefined && before.headerNames.length + after.headerNames.length > 0,
   };
   return Object.entries(differs).flatMap(([field, changed]) => (changed ? [field] : []));
 }

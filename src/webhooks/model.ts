@@ -15,6 +15,7 @@ import {
 import { MAX_URL_CHARS } from "../lib/egress.ts";
 import { standardSecret } from "../lib/secrets.ts";
 import { CATALOG, SUBSCRIBABLE_EVENTS } from "../outbox/event.ts";
+import { ownHeaders } from "./header-rules.ts";
 
 /** The intervals that a batch subscription may choose (contract 6.10). */
 export const BATCH_INTERVAL_HOURS = [1, 2, 4, 6, 8, 12, 24] as const;
@@ -71,6 +72,7 @@ const settingsFields = {
     description:
       "Adds `X-SVC-Sequence` and `X-SVC-Settled`, by which a receiver finds missed events; false on batch.",
   }),
+  headers: ownHeaders,
 };
 
 const { label, webhook_url, delivery_kind, ...defaultedFields } = settingsFields;
@@ -188,7 +190,7 @@ export const OperatorDeleteQuery = Type.Object({ reason: operatorReason });
 /** A row of a subscription without its secrets. */
 export type Subscription = Omit<
   typeof webhookSubscriptions.$inferSelect,
-  "number" | "sealedSecret" | "sealedPreviousSecret" | "beginsAt"
+  "number" | "sealedSecret" | "sealedPreviousSecret" | "sealedHeaders" | "beginsAt"
 >;
 
 /** Settings after the defaults and the fixed settings of a batch subscription were applied. */
@@ -204,6 +206,7 @@ export type SubscriptionSettings = Pick<
   | "ordering"
   | "standardWebhooks"
   | "sequenceHeaders"
+  | "headerNames"
 >;
 
 const fingerprintText = Type.String({
@@ -244,6 +247,10 @@ const subscriptionFields = {
   }),
   sequence_headers: Type.Boolean({
     description: "Whether deliveries also carry `X-SVC-Sequence` and `X-SVC-Settled`.",
+  }),
+  header_names: Type.Array(Type.String(), {
+    description: "The names of the subscription's own headers; their values are not shown.",
+    examples: [["X-Api-Key"]],
   }),
   is_active: Type.Boolean({ description: "False while disabled." }),
   consecutive_failure_count: Type.Integer({ description: "Permanent failures in a row." }),

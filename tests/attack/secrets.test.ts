@@ -42,6 +42,7 @@ test("the columns have each secret sealed or hashed, and none as it is", async (
       "keyed_requests.sealed_response (sealed): client secret",
       "second_factors.sealed_secret (sealed): secret of the app",
       "tokens.sealed_token (sealed): personal access token of the dashboard",
+      "webhook_subscriptions.sealed_headers (sealed): value of an own header",
       "webhook_subscriptions.sealed_secret (sealed): rotated webhook secret",
       "webhook_subscriptions.sealed_previous_secret (sealed): webhook secret",
 
@@ -182,7 +183,14 @@ async function makeTokens(token: string): Promise<void> {
 }
 
 async function makeWebhook(token: string): Promise<void> {
-  const body = { label: "Hook", webhook_url: receiver.url, delivery_kind: "immediate" };
+  const headers = {
+    "X-Api-Key": keep("value of an own header", randomBytes(16).toString("hex")),
+    Authorization: keep(
+      "value of a second own header",
+      `Bearer ${randomBytes(16).toString("hex")}`,
+    ),
+  };
+  const body = { label: "Hook", webhook_url: receiver.url, delivery_kind: "immediate", headers };
   const { id, secret } = await make("POST", "/partner/webhooks", { token, body });
   keep("webhook secret", secret);
   const path = `/partner/webhooks/${String(id)}`;

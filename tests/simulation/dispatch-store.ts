@@ -132,6 +132,7 @@ function activeSubscription(tables: Tables, id: string): Subscription | undefine
     previousSecret: null,
     standardWebhooks: false,
     settledLimit: row.sequenceHeaders ? settledLimit(row) : null,
+    headers: null,
     nextBatchAt: row.nextBatchAtMs === null ? null : new Date(row.nextBatchAtMs),
     pendingTestEventId: null,
     consecutiveFailureCount: row.failures,

@@ -22,6 +22,7 @@ export const subscription: Subscription = {
   previousSecret: null,
   standardWebhooks: false,
   settledLimit: null,
+  headers: null,
   nextBatchAt: null,
   pendingTestEventId: null,
   consecutiveFailureCount: 0,

@@ -245,6 +245,7 @@ export function attemptRecord(
     standardSignatures: null,
     sentNumber: null,
     sentSettled: null,
+    headerNames: null,
     requestHeaders: null,
     requestBody: null,
     payloadMode: "full",

@@ -171,7 +171,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
   rememberMe: "Accepted and ignored.",
   removed_at: "Time at which the review disappeared from its site; null if it has not.",
   renewed_at: "Time of the last heartbeat.",
-  request_headers: "Exact headers that were sent; null if they cannot be reproduced.",
+  request_headers:
+    "Exact headers that were sent, but with `(hidden)` as the value of the subscription's own headers; null if they cannot be reproduced.",
   request_id: "Id of the request.",
   responded: "Whether the review has a response.",
   responded_at: "Time of the response.",

@@ -1,8 +1,7 @@
 import { mailAboutWebhook } from "../../auth/sign-in/security-mails.ts";
 import { recordAudit } from "../../audit/queries.ts";
 import { addMs } from "../../lib/clock.ts";
-import { newSecret } from "../../lib/secrets.ts";
-import { fingerprint } from "../../lib/secrets.ts";
+import { fingerprint, newSecret } from "../../lib/secrets.ts";
 import { webhookSecretAssociatedData } from "../../master-key.ts";
 import { showSecretForms, type Subscription } from "../model.ts";
 import * as queries from "../queries/subscriptions.ts";

@@ -11,12 +11,24 @@ import { recordAudit } from "../../audit/queries.ts";
 import { afterCreating, creating } from "../../auth/keyed-requests.ts";
 import { type Caller, tenantOf } from "../../http/principal.ts";
 import { webhookSecretAssociatedData } from "../../master-key.ts";
-import { Problem } from "../../lib/problem.ts";
-import { newSecret } from "../../lib/secrets.ts";
-import { fingerprint } from "../../lib/secrets.ts";
+import { invalid, Problem } from "../../lib/problem.ts";
+import { fingerprint, newSecret } from "../../lib/secrets.ts";
+import { sealHeaders } from "../../outbox/own-headers.ts";
 import { SHARDS } from "../../outbox/schedule.ts";
-import { changedFields, firstBatchAt, rescheduledBatchAt, updatedSettings } from "../decide.ts";
-import type { Subscription, SubscriptionSettings, SubscriptionUpdate } from "../model.ts";
+import {
+  changedFields,
+  firstBatchAt,
+  rescheduledBatchAt,
+  settingsOf,
+  updatedSettings,
+} from "../decide.ts";
+import { movedHeadersError } from "../header-rules.ts";
+import type {
+  NewSubscriptionInput,
+  Subscription,
+  SubscriptionSettings,
+  SubscriptionUpdate,
+} from "../model.ts";
 import { dropBatchChunk, skipTests } from "../queries/entries.ts";
 import * as queries from "../queries/subscriptions.ts";
 import { orNotFound, wake, type WebhookDeps } from "./deps.ts";
@@ -28,22 +40,26 @@ const SLOT_INDEX = "webhook_subscriptions_slot";
 export async function createSubscription(
   deps: WebhookDeps,
   { principal, requestContext }: Caller,
-  settings: SubscriptionSettings,
+  input: NewSubscriptionInput,
 ): Promise<{ subscription: Subscription; secret: string }> {
   const now = deps.clock.now();
   const secret = newSecret();
-  const subscription = newSubscription(tenantOf(principal), settings, {
+  const subscription = newSubscription(tenantOf(principal), settingsOf(input), {
     now,
     secret,
     batchHourMs: deps.config.batchHourMs,
   });
-  const { id, partnerId, deliveryKind } = subscription;
-  const sealed = deps.box.seal(secret, webhookSecretAssociatedData(partnerId, id));
+  const { id, partnerId, deliveryKind, headerNames } = subscription;
+  const sealed = {
+    sealedSecret: deps.box.seal(secret, webhookSecretAssociatedData(partnerId, id)),
+    sealedHeaders: sealHeaders(deps.box, subscription, input.headers),
+  };
   try {
     await creating(deps.db, { requestContext }, async (tx) => {
       await rejectIfSuspended(tx, partnerId);
-      await queries.insertSubscription(tx, subscription, sealed);
-      const details = { subscription_id: id, delivery_kind: deliveryKind };
+      await queries.insertSubscription(tx, { ...subscription, ...sealed });
+      const names = headerNames.length > 0 && { header_names: headerNames };
+      const details = { subscription_id: id, delivery_kind: deliveryKind, ...names };
       await recordAudit(tx, {
         at: now,
         action: "WEBHOOK_CREATED",
@@ -138,11 +154,13 @@ export async function endIn(
   if (deliveryKind === "batch") await dropBatchChunk(tx, id);
   // `disabledAt` and `disabledReason` keep their values, so that they remain readable (contract 6.3).
   const deleted = {
-    state: "deleted",
+    state: "deleted" as const,
     deletedAt: now,
     updatedAt: now,
     pendingTestEventId: null,
-  } as const;
+    headerNames: [],
+    sealedHeaders: null,
+  };
   await queries.changeSubscription(tx, id, deleted);
 }
 
@@ -156,21 +174,29 @@ export async function updateSubscription(
   const now = deps.clock.now();
   const { before, after } = await deps.db.transaction(async (tx) => {
     const current = orNotFound(await queries.lockSubscription(tx, found.partnerId, found.id));
+    // The headers may have been written since the body was checked.
+    const headersError = movedHeadersError(current, update);
+    if (headersError !== undefined) throw invalid({ headers: [headersError] });
     const settings = updatedSettings(current, update);
+    const fields = changedFields(current, settings, update);
+    const isMoved = fields.includes("webhook_url");
     guardReceivers(principal, [current.webhookUrl], [settings.webhookUrl]);
-    const fields = changedFields(current, settings);
+    if (principal.needsStepUp && fields.includes("headers")) throw new Problem("step_up_required");
     if (fields.length === 0) return { before: current, after: current };
     const times = { now, hourMs: deps.config.batchHourMs };
     const nextBatchAt = rescheduledBatchAt(current, settings.batchIntervalHours, times);
-    const isMoved = fields.includes("webhook_url");
     // If the URL changes, queued tests are skipped, because the response of the previous endpoint to a pending test
     // says nothing about the new endpoint.
     const { pendingTestEventId: pending } = current;
     if (isMoved && pending !== null) await skipTests(tx, current, now);
     const pendingTestEventId = isMoved ? null : pending;
     const changes = { ...settings, nextBatchAt, pendingTestEventId, updatedAt: now };
-    await queries.changeSubscription(tx, current.id, changes);
-    const changed = { fields, changes: changesOf(fields, current, settings) };
+    const sealed = update.headers !== undefined && {
+      sealedHeaders: sealHeaders(deps.box, current, update.headers),
+    };
+    await queries.changeSubscription(tx, current.id, { ...changes, ...sealed });
+    const named = [...fields, "header_names"];
+    const changed = { fields, changes: changesOf(named, current, settings) };
     const details = { subscription_id: current.id, ...changed };
     const by = { at: now, actor: principal, requestContext };
     await recordAudit(tx, { ...by, action: "WEBHOOK_UPDATED", details });

@@ -25,6 +25,7 @@ import {
   standardTimestamp,
 } from "../../outbox/payload-format.ts";
 import { CATALOG, type EventFacts } from "../../outbox/event.ts";
+import { hiddenHeaders } from "../../outbox/own-headers.ts";
 import { fieldsShown } from "../../http/shown.ts";
 import { type Attempt, type AttemptFilter, AttemptSummaryObject } from "../delivery-model.ts";
 
@@ -272,7 +273,7 @@ export async function withRequests(
 type StoredAttempt = typeof deliveryAttempts.$inferSelect;
 
 /**
- * Restores the exact headers and body of an attempt (contract 7.13). If the body is composed again, both are null
+ * Restores the exact headers and body of an attempt, without the values of own headers (contract 7.13). If the body is composed again, both are null
  * unless its digest equals the stored digest of the sent body. So bytes that were not sent are never shown. An erasure
  * (contract 10.8) removes a stored body or changes the event, but it keeps the stored digest.
  */
@@ -300,7 +301,7 @@ function requestOf(kept: StoredAttempt, facts: KnownEvent | undefined) {
       signatures: standardSignatures.toHex(),
     },
   });
-  const sent = framed(host, headers, body);
+  const sent = framed(host, { ...headers, ...hiddenHeaders(kept.headerNames) }, body);
   return { requestHeaders: sent, requestBody: body, requestDigest, requestErased: false };
 }
 

@@ -10,6 +10,7 @@ import type { Subscription } from "../model.ts";
 const {
   sealedSecret,
   sealedPreviousSecret: _sealed,
+  sealedHeaders: _headers,
   beginsAt: _begin,
   ...shown
 } = getTableColumns(webhookSubscriptions);
@@ -68,10 +69,15 @@ export async function subscriptionById(db: DbOrTx, partnerId: number, id: string
   return row;
 }
 
+type SealedValues = Pick<
+  typeof webhookSubscriptions.$inferSelect,
+  "sealedSecret" | "sealedHeaders"
+>;
+
 /** Inserts a subscription with its sequence and offset, without which no entries can be appended. */
-export async function insertSubscription(tx: Tx, one: Subscription, sealed: string): Promise<void> {
+export async function insertSubscription(tx: Tx, one: Subscription & SealedValues): Promise<void> {
   const subscriptionId = one.id;
-  await tx.insert(webhookSubscriptions).values({ ...one, sealedSecret: sealed });
+  await tx.insert(webhookSubscriptions).values(one);
   await tx.insert(outboxSequences).values({ subscriptionId });
   await tx.insert(outboxOffsets).values({ subscriptionId });
 }

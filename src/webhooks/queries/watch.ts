@@ -73,7 +73,10 @@ export async function pollStreams(db: DbOrTx, given: ValuesOf<typeof pollStateme
     countedUntil: row.countedUntil,
     /** Subscriptions that are not deleted, by id. */
     subscriptions: new Map(
-      row.subscriptions.map((one) => [one.id, { ...one, events: one.events && [...one.events] }]),
+      row.subscriptions.map((one) => [
+        one.id,
+        { ...one, events: one.events && [...one.events], headerNames: [...one.headerNames] },
+      ]),
     ),
     /** Attempts by subscription, the newest first. */
     attempts: Map.groupBy(row.attempts, (one) => one.subscriptionId),

@@ -18,18 +18,19 @@ import {
   deleteSubscription,
   updateSubscription,
 } from "../actions/subscriptions.ts";
-import { eventsError, intervalError, settingsOf } from "../decide.ts";
+import { eventsError, intervalError } from "../decide.ts";
 import { EVENT_CALLBACKS } from "../event-description.ts";
 import { CATALOG_EVENTS } from "../event-model.ts";
+import { headersError, movedHeadersError } from "../header-rules.ts";
 import {
   BATCH_INTERVAL_HOURS,
   CatalogAnswer,
   NewSubscriptionBody,
+  type NewSubscriptionInput,
   showSecretForms,
   showSubscription,
   type Subscription,
   SubscriptionObject,
-  type SubscriptionSettings,
   type SubscriptionUpdate,
   SubscriptionUpdateBody,
   SubscriptionWithSecret,
@@ -65,16 +66,16 @@ const updateBody = checkedByHandler(SubscriptionUpdateBody);
 export async function readNewSubscription(
   rules: UrlRules,
   body: unknown,
-): Promise<SubscriptionSettings> {
+): Promise<NewSubscriptionInput> {
   const shape = examine(NewSubscriptionBody, withTrimmedLabel(body));
   const fieldErrors: FieldErrors = "fieldErrors" in shape ? { ...shape.fieldErrors } : {};
   const given = fieldsOf(body);
-  Object.assign(fieldErrors, filterError(given));
+  Object.assign(fieldErrors, ruleErrors(given));
   const interval = intervalError(given);
   if (interval !== undefined) fieldErrors["batch_interval_hours"] ??= [interval];
   const url = await urlError(rules, given["webhook_url"]);
   if (url !== undefined) fieldErrors["webhook_url"] ??= [url];
-  if ("value" in shape && Object.keys(fieldErrors).length === 0) return settingsOf(shape.value);
+  if ("value" in shape && Object.keys(fieldErrors).length === 0) return shape.value;
   throw invalid(fieldErrors);
 }
 
@@ -85,12 +86,14 @@ export async function readNewSubscription(
 async function readUpdate(
   rules: UrlRules,
   body: unknown,
-  current: Pick<Subscription, "deliveryKind">,
+  current: Pick<Subscription, "deliveryKind" | "webhookUrl" | "headerNames">,
 ): Promise<SubscriptionUpdate> {
   const shape = examine(SubscriptionUpdateBody, withTrimmedLabel(body));
   const fieldErrors: FieldErrors = "fieldErrors" in shape ? { ...shape.fieldErrors } : {};
   const given = fieldsOf(body);
-  Object.assign(fieldErrors, readOnlyErrors(given), filterError(given));
+  Object.assign(fieldErrors, readOnlyErrors(given), ruleErrors(given));
+  const headers = movedHeadersError(current, given);
+  if (headers !== undefined) fieldErrors["headers"] = [headers];
   const { deliveryKind } = current;
   if ("delivery_kind" in given && given["delivery_kind"] !== deliveryKind)
     fieldErrors["delivery_kind"] ??= [
@@ -121,10 +124,11 @@ function readOnlyErrors(given: Fields): FieldErrors {
   return Object.fromEntries(sent.map((field) => [field, ["is read-only"]]));
 }
 
-/** Checks the event filter. Its error names the invalid value, so it replaces the error of the schema. */
-function filterError(given: Fields): FieldErrors {
+/** Checks the event filter and the headers. Their errors name the invalid part, so they replace those of the schema. */
+function ruleErrors(given: Fields): FieldErrors {
   const events = eventsError(given["events"], SUBSCRIBABLE_EVENTS, TEST_EVENT);
-  return events === undefined ? {} : { events: [events] };
+  const headers = headersError(given["headers"]);
+  return { ...(events && { events: [events] }), ...(headers && { headers: [headers] }) };
 }
 
 async function urlError(rules: UrlRules, url: unknown): Promise<string | undefined> {
@@ -205,11 +209,11 @@ export function creationRoute(deps: WebhookRouteDeps) {
   return webhookRoutesBase(deps).post(
     "",
     async ({ principal, requestContext, body, status }) => {
-      const settings = await readNewSubscription(urlRules(deps, principal), body);
+      const input = await readNewSubscription(urlRules(deps, principal), body);
       const { subscription, secret } = await createSubscription(
         deps,
         { principal, requestContext },
-        settings,
+        input,
       );
       return status(201, {
         ...showSubscription(subscription),
@@ -251,7 +255,7 @@ export function changeRoutes(deps: WebhookRouteDeps) {
     detail: {
       summary: "Update a subscription",
       description:
-        "Send only the fields to change. `delivery_kind` may be sent unchanged. URL, ordering and `standard_webhooks` apply from the next attempt on; filter and payload mode apply to events recorded from now on. Changing the URL requires a fresh session.",
+        "Send only the fields to change. `delivery_kind` may be sent unchanged. URL, ordering, headers and `standard_webhooks` apply from the next attempt on; filter and payload mode apply to events recorded from now on. Changing the URL or the headers requires a fresh session; a changed URL requires the headers again.",
     },
   } as const;
   return (

@@ -84,6 +84,20 @@ describe("a session that is not fresh", () => {
     },
   );
 
+  test("may neither write nor remove headers", async () => {
+    const at = `/partner/webhooks/${await subscription()}`;
+    const token = await session(owner(), "login", -660_000);
+    const send = (one: string, headers: object | null) =>
+      world.api.call("PATCH", at, { token: one, body: { headers } });
+    expect((await send(token, null)).status).toBe(200);
+    expect((await send(token, { "X-Key": "k" })).body["code"]).toBe("step_up_required");
+    const fresh = await session(owner(), "sso");
+    expect((await send(fresh, { "X-Key": "k" })).status).toBe(200);
+    for (const headers of [{ "X-Key": "k" }, null])
+      expect((await send(token, headers)).body["code"]).toBe("step_up_required");
+    expect((await send(fresh, null)).body["header_names"]).toEqual([]);
+  });
+
   test("may neither remove an address nor the choice of recipients", async () => {
     await setUp();
     const token = await session(owner(), "login", -660_000);

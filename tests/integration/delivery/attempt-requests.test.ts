@@ -57,6 +57,49 @@ describe.each(["full", "minimal"] as const)("in %s mode", (mode: PayloadMode) =>
   });
 });
 
+describe("headers of one's own", () => {
+  const headers = { "X-Api-Key": "hush-hush-1", "x-TENANT": "a \t b", __proto: "p" };
+  /** Replaces the values of the headers in a request by the placeholder. */
+  const hidden = (request: string) =>
+    Object.entries(headers).reduce(
+      (text, [name, value]) => text.replace(`${name}: ${value}\r\n`, `${name}: (hidden)\r\n`),
+      request,
+    );
+
+  test("are sent with each attempt, and shown by the names of then after every change", async () => {
+    const { id } = await start({ headers, standard_webhooks: true });
+    receiver.answer = (_, before) => (before === 0 ? 500 : 200);
+    const [first = ""] = await emit();
+    await until("each event twice", async () => (await list(id)).length === 2 * EVENTS.length);
+    await world.ask("POST", `/${id}/test`);
+    await until("the test", async () => (await list(id)).length === 2 * EVENTS.length + 2);
+    const carried = receiver.requests.map(hidden);
+    const tail = "x-TENANT: (hidden)\r\n__proto: (hidden)\r\nContent-Length: ";
+    for (const request of carried) expect(request).toContain(`X-Api-Key: (hidden)\r\n${tail}`);
+    const shown = async () => (await list(id)).map(onTheLine).toSorted();
+    expect(await shown()).toEqual(carried.toSorted());
+
+    await world.ask("POST", `/${id}`, { body: { headers: { "X-Later": "hush-hush-2" } } });
+    expect(await shown()).toEqual(carried.toSorted());
+    receiver.requests.length = 0;
+    await world.ask("POST", `/${id}/deliveries/${first}/redeliver`);
+    await until("the redelivery", async () => receiver.requests.length > 1);
+    for (const request of receiver.requests) {
+      expect(request).toContain("X-Later: hush-hush-2\r\n");
+      expect(request).not.toContain("X-Api-Key");
+    }
+
+    await world.ask("POST", `/${id}`, { body: { headers: null } });
+    await until("the records", async () => (await list(id)).length === 2 * EVENTS.length + 4);
+    const later = (await list(id)).filter((one) => one.request_headers?.["X-Later"] !== undefined);
+    expect(later.map((one) => one.request_headers?.["X-Later"])).toEqual(["(hidden)", "(hidden)"]);
+    const { sql } = world.database.db;
+    const rows = await sql`select a::text as row from delivery_attempts a union all
+                           select s::text from webhook_subscriptions s`;
+    expect(JSON.stringify(rows)).not.toContain("hush-hush");
+  });
+});
+
 describe("a ping", () => {
   test("of every event leads to its row of the history, and names the review that the event is about", async () => {
     const { id } = await start({ payload_mode: "minimal" });

@@ -140,6 +140,18 @@ const CASES: readonly Case[] = [
           update webhook_subscriptions set sealed_secret = ${row?.sealed ?? ""} where id = ${id}`;
     },
   },
+  {
+    reason: "secret_unreadable",
+    namesEvent: false,
+    async breaks(id) {
+      const { sql } = world.database.db;
+      await sql`
+        update webhook_subscriptions set header_names = '{X-Key}', sealed_headers = ${otherBox.seal("{}", id)}
+         where id = ${id}`;
+      return async () =>
+        sql`update webhook_subscriptions set header_names = '{}', sealed_headers = null where id = ${id}`;
+    },
+  },
   { reason: "locked", namesEvent: true, breaks: (id) => lockOffset(id) },
 ];
 

@@ -23,6 +23,7 @@ import { addProvider } from "../../support/factory.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
 import { addUser } from "../../support/tenants.ts";
+import { textColumnNames } from "../../support/texts.ts";
 import { startWebhooks } from "../../support/webhooks.ts";
 import { fixture } from "../../support/fixture.ts";
 
@@ -45,6 +46,19 @@ describe("the list of sealed columns", () => {
     expect(SEALED_COLUMNS.map(nameOfSealed).filter((name) => !covered.has(name))).toEqual([]);
   });
 
+  test("names every column that holds a sealed value, whatever the column is called", async () => {
+    await fillColumns();
+    const { sql } = world.database.db;
+    const holding: string[] = [];
+    for (const name of await textColumnNames(world.database.db)) {
+      const [table = "", column = ""] = name.split(".");
+      const [row] = await sql`
+        select from ${sql(table)} where ${sql(column)}::text ~ '^v1[.][0-9a-f]{8}[.]' limit 1`;
+      if (row !== undefined) holding.push(name);
+    }
+    expect(holding.toSorted()).toEqual(SEALED_COLUMNS.map(nameOfSealed).toSorted());
+  });
+
   test("binds every value to its row: it does not open in another row", async () => {
     for (const column of SEALED_COLUMNS) {
       const associatedData = associatedDataOf(column, filled(column, 1));
@@ -59,7 +73,8 @@ describe("rotate-master", () => {
   test("re-encrypts everything under load, and every delivery verifies", async () => {
     await fillColumns();
     const receiver = await Receiver.start();
-    const { id, secret } = await world.subscribe({ webhook_url: receiver.url });
+    const headers = { "X-Api-Key": "k" };
+    const { id, secret } = await world.subscribe({ webhook_url: receiver.url, headers });
     const { db } = world.database;
     running = both;
     const dispatcher = startDispatcher({ db, box: both, schedule: stores.schedule });
@@ -70,8 +85,10 @@ describe("rotate-master", () => {
       })();
       await Promise.all([load, rotateMaster(db, both), rotateMaster(db, both)]);
       await until("all deliveries", () => receiver.received.length >= emitted);
-      for (const { body, headers } of receiver.received)
-        expect(await verify(secret, body, headers["x-svc-signature"] ?? "")).toBe(true);
+      for (const { body, headers: sent } of receiver.received) {
+        expect(await verify(secret, body, sent["x-svc-signature"] ?? "")).toBe(true);
+        expect(sent["x-api-key"]).toBe("k");
+      }
       expect((await world.ask("POST", `/${id}/secret`)).body["secret"]).toBe(secret);
     } finally {
       await dispatcher.stop();
@@ -120,14 +137,15 @@ describe("rotate-master", () => {
 });
 
 test("no secret is in the database in plain text, nor in any log", async () => {
-  const { id, secret } = await world.subscribe();
+  const headers = { "X-Api-Key": "hush-hush-1", Authorization: "Bearer hush-hush-2" };
+  const { id, secret } = await world.subscribe({ headers });
   const { body } = await world.ask("POST", `/${id}/rotate-secret`, {
     body: { grace_period_hours: 1 },
   });
   await world.ask("POST", `/${id}/secret`);
   const { db } = world.database;
   const receiver = await Receiver.start();
-  await world.ask("POST", `/${id}`, { body: { webhook_url: receiver.url } });
+  await world.ask("POST", `/${id}`, { body: { webhook_url: receiver.url, headers } });
   const lines: string[] = [];
   const note = (event: string, fields?: object) =>
     void lines.push(JSON.stringify({ event, fields }));
@@ -135,6 +153,7 @@ test("no secret is in the database in plain text, nor in any log", async () => {
   const dispatcher = startDispatcher({ db, box, schedule: stores.schedule, log });
   await world.emit(2);
   await until("delivered", () => receiver.received.length === 2);
+  expect(receiver.received[1]?.headers).toMatchObject({ "x-api-key": headers["X-Api-Key"] });
   await dispatcher.stop();
   await receiver.stop();
   const tables = await db.sql<{ name: string }[]>`
@@ -142,6 +161,7 @@ test("no secret is in the database in plain text, nor in any log", async () => {
   const secrets = [
     secret,
     String(body["secret"]),
+    ...Object.values(headers),
     world.provider.secret,
     Buffer.from(secret, "hex").toString("base64"),
     oldKey.toString("base64"),
@@ -186,7 +206,7 @@ const filled = (column: SealedColumn, value: number) =>
 
 /** Fills every sealed column through the real code. */
 async function fillColumns(): Promise<void> {
-  const { id } = await world.subscribe();
+  const { id } = await world.subscribe({ headers: { "X-Api-Key": "k" } });
   await world.ask("POST", `/${id}/rotate-secret`, { body: { grace_period_hours: 1 } });
   await world.api.call("POST", "/account/api-token", { token: world.tokens.owner });
   await world.api.call("PATCH", "/partner/alerts", {

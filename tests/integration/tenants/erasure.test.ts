@@ -332,6 +332,7 @@ const IMPERSONAL_COLUMNS: Readonly<Record<string, readonly string[]>> = {
     "body_digest",
     "standard_signatures",
     "tls_reason",
+    "header_names",
   ],
   inbox: ["state", "errors"],
   keyed_requests: ["key", "digest"],

@@ -18,6 +18,7 @@ import { isoInstant, systemClock } from "../../../src/lib/clock.ts";
 import { type Fields, fieldsOf } from "../../../src/lib/fields.ts";
 import { createSecretBox } from "../../../src/lib/secrets.ts";
 import { webhookSecretAssociatedData } from "../../../src/master-key.ts";
+import { ownHeadersAssociatedData } from "../../../src/outbox/own-headers.ts";
 import { exportRecords } from "../../../src/transfer/export.ts";
 import { LINES } from "../../../src/transfer/format.ts";
 import { importFile } from "../../../src/transfer/import.ts";
@@ -201,6 +202,8 @@ const COLUMNS: {
     secretFingerprint: "follows from the secret",
     sealedPreviousSecret: "subscription.previous_secret",
     previousSecretExpiresAt: "subscription.previous_secret_expires_at",
+    headerNames: "follows from the headers",
+    sealedHeaders: "subscription.headers",
     lastBatchDispatchedAt: STARTS_ANEW,
     nextBatchAt: STARTS_ANEW,
     beginsAt: "subscription.begins_at",
@@ -359,6 +362,13 @@ const STORED: Readonly<Record<string, (row: Fields) => unknown>> = {
   "subscription.is_active": (row) => row["state"] === "active",
   "subscription.secret": (row) => opened(row["sealedSecret"], contextOf(row)),
   "subscription.previous_secret": (row) => opened(row["sealedPreviousSecret"], contextOf(row)),
+  "subscription.headers": ({ partnerId, id, sealedHeaders }) =>
+    JSON.parse(
+      opened(
+        sealedHeaders,
+        ownHeadersAssociatedData({ partnerId: Number(partnerId), id: String(id) }),
+      ) ?? "",
+    ),
   "review.content": (row) => row["content"] || null,
   "response.review_id": (row) => row["id"],
   "flag.review_id": (row) => row["id"],

@@ -307,6 +307,11 @@ describe("a faulty line", () => {
       { ...subscription, secret: "1234567" },
       "secret must be text of 8 to 256 characters",
     ],
+    [
+      "a reserved header",
+      { ...subscription, partner_id: "f-1", headers: { "X-Key": "k", host: "h" } },
+      "headers must not have host, which is reserved",
+    ],
     ["an unknown connection", { ...review, connection_id: 1 }, "connection_id names no connection"],
     [
       "a review of another id",

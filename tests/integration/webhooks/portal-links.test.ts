@@ -199,6 +199,24 @@ describe("an operator's link to a partner's pages", () => {
     expect(said(await ask(own, "/partner/webhooks", "POST", creating))[0]).toBe(409);
   });
 
+  test("writes headers, but sends those of the partner to no other endpoint", async () => {
+    const [one] = tenants.partners;
+    const made = await linkOf(one.id, { ...read, access: "write" });
+    const token = String((await redeem(urlOf(made))).body["token"]);
+    const path = `/partner/webhooks/${ids[0]}`;
+    const headers = { "X-Key": "hush-hush-1" };
+    expect((await ask(owner, path, "PATCH", { headers })).status).toBe(200);
+    const elsewhere = { webhook_url: "http://127.0.0.1:9/elsewhere" };
+    const refused = await ask(token, path, "PATCH", elsewhere);
+    expect([refused.status, Object.keys(Object(refused.body["errors"]))]).toEqual([
+      422,
+      ["headers"],
+    ]);
+    expect((await ask(token, path)).text).not.toContain("hush-hush");
+    const changed = await ask(token, path, "PATCH", { headers: null });
+    expect([changed.status, changed.body["header_names"]]).toEqual([200, []]);
+  });
+
   test("needs an existing partner and its own subscriptions", async () => {
     const [one, two] = tenants.partners;
     expect((await linkOf(one.accounts[0].id, read)).status).toBe(404);

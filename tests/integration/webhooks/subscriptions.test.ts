@@ -27,6 +27,7 @@ describe("creating a subscription", () => {
       ordering: "subscription",
       standard_webhooks: false,
       sequence_headers: false,
+      header_names: [],
       is_active: true,
       consecutive_failure_count: 0,
       disabled_at: null,
@@ -122,6 +123,7 @@ describe("creating a subscription", () => {
       ordering: "none",
       standard_webhooks: null,
       sequence_headers: "yes",
+      headers: { Cookie: "c" },
       delivery_tier_override: "gold",
     });
     expect(status).toBe(422);
@@ -130,6 +132,7 @@ describe("creating a subscription", () => {
       "batch_interval_hours",
       "delivery_tier_override",
       "events",
+      "headers",
       "label",
       "ordering",
       "payload_mode",
@@ -138,6 +141,25 @@ describe("creating a subscription", () => {
       "suppress_native_notifications",
       "webhook_url",
     ]);
+  });
+
+  test("with headers answers their names, and stores and audits no value", async () => {
+    const headers = { "X-Api-Key": "hush-hush-1", Authorization: "Bearer hush-hush-2" };
+    const made = await create({ ...batch, headers });
+    expect([made.status, made.body["header_names"]]).toEqual([201, Object.keys(headers)]);
+    expect(made.body).not.toHaveProperty("headers");
+    const one = await get(`/${String(made.body["id"])}`);
+    expect(one.body["header_names"]).toEqual(Object.keys(headers));
+    const rows = await world.database.db.sql`select * from webhook_subscriptions`;
+    const audited = await world.audit("WEBHOOK_CREATED");
+    expect(audited.at(-1)).toMatchObject({ details: { header_names: Object.keys(headers) } });
+    for (const text of [
+      made.text,
+      one.text,
+      (await get("")).text,
+      ...[rows, audited].map((all) => JSON.stringify(all)),
+    ])
+      expect(text).not.toContain("hush-hush");
   });
 
   test("rejects a batch at any other interval than those of the catalog", async () => {

@@ -64,6 +64,71 @@ describe("an update", () => {
     });
   });
 
+  const sealed = async (id: string) => {
+    const [row] = await world.database.db.sql<{ names: string[]; sealed: string | null }[]>`
+      select header_names as names, sealed_headers as sealed from webhook_subscriptions where id = ${id}`;
+    return row;
+  };
+
+  test("replaces all headers, keeps them where it has none, and audits their names alone", async () => {
+    const { id } = await world.subscribe({ headers: { "X-Old": "hush-hush-1", "X-Key": "k" } });
+    const headers = { "X-Key": "hush-hush-2" };
+    world.wakes.length = 0;
+    expect((await update(id, { headers })).body["header_names"]).toEqual(["X-Key"]);
+    expect(world.wakes).toEqual([id]);
+    expect((await world.audit("WEBHOOK_UPDATED")).at(-1)).toMatchObject({
+      details: {
+        fields: ["headers"],
+        changes: { header_names: { from: ["X-Old", "X-Key"], to: ["X-Key"] } },
+      },
+    });
+    const before = await sealed(id);
+    expect((await update(id, { label: "Other" })).body["header_names"]).toEqual(["X-Key"]);
+    expect(await sealed(id)).toEqual(before);
+
+    expect((await update(id, { headers })).status).toBe(200);
+    expect((await world.audit("WEBHOOK_UPDATED")).at(-1)).toMatchObject({
+      details: { fields: ["headers"], changes: {} },
+    });
+    expect((await sealed(id))?.sealed).not.toBe(before?.sealed);
+    expect(JSON.stringify(await world.audit("WEBHOOK_UPDATED"))).not.toContain("hush-hush");
+  });
+
+  test.each([null, {}])(
+    "with headers of %j removes them, and a second time changes nothing",
+    async (headers) => {
+      const { id } = await world.subscribe({ headers: { "X-Key": "k" } });
+      expect((await update(id, { headers })).body["header_names"]).toEqual([]);
+      expect(await sealed(id)).toEqual({ names: [], sealed: null });
+      const rows = (await world.audit("WEBHOOK_UPDATED")).length;
+      expect((await update(id, { headers })).status).toBe(200);
+      expect(await world.audit("WEBHOOK_UPDATED")).toHaveLength(rows);
+    },
+  );
+
+  test("of the URL needs the headers again, so that their values go to no other endpoint", async () => {
+    const { id } = await world.subscribe({ headers: { "X-Key": "k" } });
+    const before = await sealed(id);
+    const webhook_url = "http://127.0.0.1:3699/elsewhere";
+    const refused = await update(id, { webhook_url, label: "" });
+    expect([refused.status, Object.keys(fieldsOf(refused.body["errors"])).toSorted()]).toEqual([
+      422,
+      ["headers", "label"],
+    ]);
+    expect([await sealed(id), (await get(id))["label"]]).toEqual([before, "Test"]);
+    const { webhook_url: present } = await get(id);
+    expect((await update(id, { webhook_url: present })).status).toBe(200);
+    expect((await update(id, { webhook_url, headers: { "X-Key": "k" } })).status).toBe(200);
+    expect((await update(id, { webhook_url: present, headers: null })).status).toBe(200);
+    expect((await update(id, { webhook_url })).status).toBe(200);
+  });
+
+  test("is not needed to remove headers: a delete does", async () => {
+    const { id } = await world.subscribe({ headers: { "X-Key": "k" } });
+    await world.ask("DELETE", `/${id}`);
+    expect(await sealed(id)).toEqual({ names: [], sealed: null });
+  });
+
   test("of a disabled subscription is accepted and does not enable it", async () => {
     const { id } = await world.subscribe();
     await disable(world, id);
@@ -92,6 +157,7 @@ describe("an update is rejected", () => {
       ordering: "none",
       standard_webhooks: 1,
       sequence_headers: null,
+      headers: ["X-Key"],
       is_active: true,
       delivery_tier_override: "gold",
     });
@@ -101,6 +167,7 @@ describe("an update is rejected", () => {
       "delivery_kind",
       "delivery_tier_override",
       "events",
+      "headers",
       "is_active",
       "label",
       "ordering",
@@ -119,6 +186,7 @@ describe("an update is rejected", () => {
     expect(Object.entries(fieldsOf(body["errors"]))).toEqual(
       [
         "id",
+        "header_names",
         "is_active",
         "consecutive_failure_count",
         "disabled_at",

@@ -142,6 +142,7 @@ function record(sequence: number, decision: Decision): AttemptRecord {
     standardSignatures: null,
     sentNumber: null,
     sentSettled: null,
+    headerNames: null,
     requestHeaders: null,
     requestBody: null,
     payloadMode: "full",

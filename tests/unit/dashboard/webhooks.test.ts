@@ -356,6 +356,7 @@ const subscription: Subscription = {
   ordering: "subscription",
   standard_webhooks: false,
   sequence_headers: false,
+  header_names: [],
   is_active: true,
   consecutive_failure_count: 0,
   disabled_at: null,

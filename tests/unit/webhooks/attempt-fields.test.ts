@@ -35,4 +35,5 @@ const INTERNAL: Readonly<
   standardSignatures: "composes the request",
   sentNumber: "composes the request",
   sentSettled: "composes the request",
+  headerNames: "composes the request",
 };

@@ -65,6 +65,7 @@ describe("the settings", () => {
       ordering: "subscription",
       standardWebhooks: false,
       sequenceHeaders: false,
+      headerNames: [],
     });
   });
 
@@ -76,6 +77,7 @@ describe("the settings", () => {
     ordering: "review",
     standard_webhooks: true,
     sequence_headers: true,
+    headers: { "X-Api-Key": "k" },
   } satisfies Partial<NewSubscriptionInput>;
 
   test("of an immediate subscription are those of the input", () => {
@@ -86,6 +88,7 @@ describe("the settings", () => {
       ordering: "review",
       standardWebhooks: true,
       sequenceHeaders: true,
+      headerNames: ["X-Api-Key"],
     });
   });
 
@@ -99,6 +102,7 @@ describe("the settings", () => {
         ordering: "subscription",
         standardWebhooks: true,
         sequenceHeaders: false,
+        headerNames: ["X-Api-Key"],
       },
     );
   });
@@ -134,6 +138,7 @@ describe("an update of the settings", () => {
     ordering: "review",
     standardWebhooks: false,
     sequenceHeaders: false,
+    headerNames: ["X-Api-Key"],
   };
   const batch: SubscriptionSettings = {
     ...immediate,
@@ -146,7 +151,7 @@ describe("an update of the settings", () => {
 
   test("that names nothing changes nothing", () => {
     expect(updatedSettings(immediate, {})).toEqual(immediate);
-    expect(changedFields(immediate, immediate)).toEqual([]);
+    expect(changedFields(immediate, immediate, {})).toEqual([]);
   });
 
   test.each<[SubscriptionUpdate, Partial<SubscriptionSettings>]>([
@@ -159,10 +164,19 @@ describe("an update of the settings", () => {
     [{ ordering: "subscription" }, { ordering: "subscription" }],
     [{ standard_webhooks: true }, { standardWebhooks: true }],
     [{ sequence_headers: true }, { sequenceHeaders: true }],
+    [{ headers: { "X-Tenant": "t" } }, { headerNames: ["X-Tenant"] }],
+    [{ headers: { "X-Api-Key": "rotated" } }, {}],
+    [{ headers: {} }, { headerNames: [] }],
+    [{ headers: null }, { headerNames: [] }],
   ])("%j changes that field alone, and is reported by its name in the API", (update, changed) => {
     const after = updatedSettings(immediate, update);
     expect(after).toEqual({ ...immediate, ...changed });
-    expect(changedFields(immediate, after)).toEqual(Object.keys(update));
+    expect(changedFields(immediate, after, update)).toEqual(Object.keys(update));
+  });
+
+  test.each([{}, null])("that removes the headers (%j) changes nothing without any", (headers) => {
+    const none = { ...immediate, headerNames: [] };
+    expect(changedFields(none, updatedSettings(none, { headers }), { headers })).toEqual([]);
   });
 
   test("of a batch subscription changes its interval, and keeps the fixed settings", () => {
@@ -173,7 +187,7 @@ describe("an update of the settings", () => {
     } as const;
     const after = updatedSettings(batch, { ...update, suppress_native_notifications: true });
     expect(after).toEqual({ ...batch, batchIntervalHours: 12 });
-    expect(changedFields(batch, after)).toEqual(["batch_interval_hours"]);
+    expect(changedFields(batch, after, update)).toEqual(["batch_interval_hours"]);
   });
 });
 
