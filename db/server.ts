@@ -27,7 +27,7 @@ export async function tryJobLock(tx: Tx, job: "stats"): Promise<boolean> {
  * second. The locks of jobs have one key, which PostgreSQL distinguishes from two keys. So locks of different kinds, or
  * of jobs, cannot collide.
  */
-const LOCKED_THINGS = { inboxOfPartner: 42, hourlyAudit: 43 } as const;
+const LOCKED_THINGS = { inboxOfPartner: 42, hourlyAudit: 43, checksOfPartner: 44 } as const;
 type LockedThing = keyof typeof LOCKED_THINGS;
 
 /** Tries to take the lock of a thing until the end of the transaction. Returns whether the lock was free. */

@@ -20,6 +20,7 @@ import {
   WANTED_DESCRIPTORS,
 } from "./delivery/limits.ts";
 import { alertsJob } from "./alerts/detect.ts";
+import { checksJob } from "./delivery/check.ts";
 import { createDeliver } from "./delivery/deliver.ts";
 import { Reach } from "./delivery/reach.ts";
 import { Dispatcher } from "./dispatcher.ts";
@@ -79,13 +80,15 @@ const pools = {
 };
 const stores = await openStores(base, db);
 const { clock, redis } = stores;
-const client = new HttpClient({
-  policy: config.egress,
-  timeoutMs: config.deliveryTimeoutMs,
-  ca: config.webhookCa,
-  proxy: config.webhookProxy,
-  maxIdle: budget.maxIdle,
-});
+const openClient = (maxIdle: number) =>
+  new HttpClient({
+    policy: config.egress,
+    timeoutMs: config.deliveryTimeoutMs,
+    ca: config.webhookCa,
+    proxy: config.webhookProxy,
+    maxIdle,
+  });
+const client = openClient(budget.maxIdle);
 
 const { smtpUrl, mailFrom: from } = config;
 const transport = smtpUrl === undefined ? undefined : createMailTransport({ url: smtpUrl, from });
@@ -100,6 +103,7 @@ const store = createStore({ ...shared, config });
 const deliver = createDeliver({ clock, client });
 const reach = new Reach();
 const schedule = createSchedule(redis, config.redisPrefix, log);
+const newUlid = createUlids();
 const dispatcher = new Dispatcher({
   clock,
   log,
@@ -117,7 +121,7 @@ const dispatcher = new Dispatcher({
       transport,
       retryDelaysMs: MAIL_RETRY_DELAYS_MS,
     }),
-  newUlid: createUlids(),
+  newUlid,
   limits: budget.limits,
 });
 
@@ -152,6 +156,7 @@ const jobs: Job[] = [
     run: ({ reached }) => bringDueTimesBack({ db: ownerDb, config: dueTimes, log }, reached),
   },
   { name: "audit_webhook", paceS: 5, run: () => auditForwarder.chunk() },
+  checksJob({ ...shared, reach, openClient: () => openClient(0), newUlid }, stop),
   ...hourlyJobs({ ...config, db: ownerDb, indexDb: pools.indexing, log }),
 ];
 // The maintenance loop terminates only the lost sessions of the service's own database user. This job terminates those

@@ -4,7 +4,7 @@
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-import { composeRequest, testFactsOf } from "../dispatcher/delivery/compose.ts";
+import { composeRequest } from "../dispatcher/delivery/compose.ts";
 import { addMs, fromMs } from "../src/lib/clock.ts";
 import {
   CATALOG,
@@ -15,6 +15,7 @@ import {
   type ReviewEventValue,
   siteStateOf,
 } from "../src/outbox/event.ts";
+import { testFactsOf } from "../src/outbox/test-event.ts";
 import { reasonOf } from "../src/intake/provider-model.ts";
 import type { Metadata } from "../src/reviews/events.ts";
 

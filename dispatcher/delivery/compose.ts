@@ -14,7 +14,8 @@ import {
   hideIn,
   type OwnHeaders,
 } from "../../src/outbox/own-headers.ts";
-import { CONNECTION_EVENTS, type EventFacts, siteStateOf } from "../../src/outbox/event.ts";
+import type { EventFacts } from "../../src/outbox/event.ts";
+import { TEST_MARK, testFactsOf } from "../../src/outbox/test-event.ts";
 import type { Decision } from "../actor/decide.ts";
 import type { Entry, Subscription } from "../actor/event.ts";
 import type { AttemptRecord } from "../store/attempt-queries.ts";
@@ -32,9 +33,6 @@ export interface SignedRequest extends DeliveryRequest {
   /** The subscription's own headers, which are recorded by name alone (contract 7.13); null without any. */
   readonly hidden: OwnHeaders | null;
 }
-
-/** The header of every test, also of a test with the name and the form of a real event (contract 6.12). */
-const TEST_MARK = { "X-SVC-Test": "1" };
 
 /**
  * Composes the signed POST of one attempt from the facts of its entry (contract 7.1). During the grace period of a
@@ -89,61 +87,6 @@ function signStandard(eventId: string, body: string, at: Date, secrets: readonly
  */
 export function factsOf(entry: Entry, partnerId: number): EventFacts | undefined {
   return entry.isTest ? testFactsOf(entry, partnerId) : entry.facts;
-}
-
-const TEST_ACTOR = { type: "system", id: null, name: "webhook.test" };
-const TEST_REVIEW = {
-  id: 0,
-  external_review_id: "test",
-  store_id: 0,
-  review_site_id: 0,
-  source_platform: "test",
-  rate: 5,
-  reviewer: null,
-};
-
-/**
- * Makes the facts of a test of any event (contract 6.12). The time of the facts is the time of the request for the
- * test. The id of the partner is real; all other ids are 0 or null.
- */
-export function testFactsOf(
-  { event, eventId, recordedAt: occurredAt }: Pick<Entry, "event" | "eventId" | "recordedAt">,
-  partnerId: number,
-): EventFacts {
-  const site = siteStateOf(event);
-  return {
-    event,
-    eventId,
-    partnerId,
-    occurredAt,
-    reviewHistoryId: 0,
-    storeId: 0,
-    storeReviewSiteId: 0,
-    // Connection events have no review. Posting events have the id of a review, but do not embed it (contract 8.1).
-    reviewId: CONNECTION_EVENTS.some((one) => one === event) ? null : 0,
-    axis: site?.axis ?? null,
-    actorJson: JSON.stringify(TEST_ACTOR),
-    reviewJson: site === undefined ? JSON.stringify(TEST_REVIEW) : null,
-    siteJson: site === undefined ? null : JSON.stringify(siteOf(site)),
-    metadataJson: '{"test":true}',
-  };
-}
-
-function siteOf({ axis, isConnected, isError }: NonNullable<ReturnType<typeof siteStateOf>>) {
-  const code = isError ? "E-002" : null;
-  return {
-    store: { id: 0 },
-    review_site: {
-      store_review_site_id: 0,
-      review_site_id: 0,
-      name: "Test",
-      connection_status: isConnected ? "connected" : "disconnected",
-      disconnect_reason: isConnected ? null : code,
-    },
-    axis,
-    error_code: code,
-    reason: isError ? "This is a test." : null,
-  };
 }
 
 /** The facts of a POST that are known before its result. */

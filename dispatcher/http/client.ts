@@ -2,7 +2,7 @@ import { type Deadline, type Expiring, startDeadline } from "../../src/lib/waite
 import { hasRoute } from "../../src/lib/network.ts";
 import { isFromHostsFile } from "../../src/lib/name-resolver.ts";
 import { type Resolution, resolveChecked, type WebhookTarget } from "../../src/lib/egress.ts";
-import type { TlsReason } from "../../src/outbox/tls-reason.ts";
+import { type TlsReason, tlsReasonOf } from "../../src/outbox/tls-reason.ts";
 import type { Connection, ConnectionPhase, ConnectionUser } from "./connection.ts";
 import {
   awaited,
@@ -17,7 +17,6 @@ import {
   lacksDescriptors,
   type OwnPart,
   THROUGH_PROXY,
-  tlsReasonOf,
 } from "./failure.ts";
 import { encodeRequest, ResponseParser } from "./message.ts";
 import type { BodyRecord } from "./excerpt.ts";
@@ -85,6 +84,8 @@ export interface PostControl {
   readonly partnerId?: number | undefined;
   /** Called with a function that aborts the request. */
   readonly abortable?: ((abort: () => void) => void) | undefined;
+  /** Called with each connection that the request may use. */
+  readonly connected?: ((connection: Connection) => void) | undefined;
   /** Called right before the first byte of each try. If it returns false, the request is not sent. */
   readonly mayBegin?: (() => boolean) | undefined;
 }
@@ -181,6 +182,7 @@ class Exchange implements ConnectionUser, Expiring {
     clearTimeout(this.#addressDeadline);
     this.#connection = connection;
     if (!this.#isReused) this.#reached();
+    this.#control.connected?.(connection);
     if (this.#control.mayBegin?.() === false) return this.#giveUp();
     this.#sent += 1;
     for (const piece of this.#message) connection.write(piece);
@@ -230,7 +232,7 @@ class Exchange implements ConnectionUser, Expiring {
     if (phase === "handshaking") this.#reached();
     if (isEstablished(phase)) {
       const errorCode = closeCode(phase, error);
-      const tlsReason = errorCode === "tls" ? tlsReasonOf(error) : undefined;
+      const tlsReason = errorCode === "tls" ? tlsReasonOf(codeOf(error)) : undefined;
       return this.#settle({ kind: "failed", errorCode, detail, tlsReason });
     }
     // EADDRNOTAVAIL means a lack of ports, a fault of this machine, only if the machine has a route to the address.

@@ -1,7 +1,12 @@
 import { connect as connectTcp, type Socket } from "node:net";
-import { connect as connectTls, type ConnectionOptions, type SecureContext } from "node:tls";
+import {
+  connect as connectTls,
+  type ConnectionOptions,
+  type SecureContext,
+  TLSSocket,
+} from "node:tls";
 
-import { checkServerIdentity } from "../../src/lib/certificates.ts";
+import { certificateEnd, checkServerIdentity } from "../../src/lib/certificates.ts";
 import { type Deadline, type Expiring, startDeadline } from "../../src/lib/waiter.ts";
 import type { EgressProxy } from "../../src/lib/egress-proxy.ts";
 import type { WebhookTarget } from "../../src/lib/egress.ts";
@@ -116,6 +121,12 @@ export class Connection implements Expiring {
   /** Whether the whole request was sent. If a response comes early, a part of the request is still unsent. */
   get isDrained(): boolean {
     return this.#socket.writableLength === 0;
+  }
+
+  /** The end of the validity of the receiver's certificate; undefined without TLS. */
+  get certificateEndsAt(): Date | undefined {
+    const socket = this.#socket;
+    return socket instanceof TLSSocket ? certificateEnd(socket.getPeerCertificate()) : undefined;
   }
 
   /**

@@ -59,6 +59,7 @@ export function hourlyJobs(deps: HourlyDeps): Job[] {
     ...removal("batch_entries", removals.removeBatchEntries),
     ...removal("mails", removals.removeOldMails),
     ...removal("incidents", removals.removeOldIncidents),
+    ...removal("endpoint_checks", removals.removeOldChecks),
     ...removal("audit_log", removals.removeOldAudit, { ...limited, days: deps.auditRetentionDays }),
     ...removal("sign_ins", removals.removeOldSignIns, {
       ...limited,

@@ -9,6 +9,7 @@ import { anyOf, anyOfQuery, isAttemptOf } from "../../db/conditions.ts";
 import { firstQueued } from "../../db/log.ts";
 import { ulidFloor } from "../../db/partitions.ts";
 import { incidents, mails } from "../../db/schema/alerts.ts";
+import { endpointChecks } from "../../db/schema/checks.ts";
 import { auditLog, auditWebhooks } from "../../db/schema/companies.ts";
 import { reviewHistory } from "../../db/schema/reviews.ts";
 import { authenticationEvents } from "../../db/schema/tokens.ts";
@@ -88,6 +89,8 @@ export const removeOldIncidents = removeOldest(
   incidents.endedAt,
   isNotNull(incidents.endedAt),
 );
+
+export const removeOldChecks = removeOldest(endpointChecks.id, endpointChecks.createdAt);
 
 /**
  * Removes old sign-ins that have neither a token nor a code left. Their ids are ULIDs, so the age is a range of ids.

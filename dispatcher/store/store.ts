@@ -109,15 +109,21 @@ function toAnswer(deps: OpeningDeps, request: LoadRequest, rows: LoadedRows | un
   return { request, isFull, isHeld, isBehind, found };
 }
 
+type SealedSecrets = Pick<
+  SubscriptionRow,
+  "sealedSecret" | "sealedPreviousSecret" | "sealedHeaders"
+>;
+type OpenedSecrets = Pick<Subscription, "secret" | "previousSecret" | "headers">;
+
 /**
  * Decrypts the secrets and headers of a subscription. If no key decrypts them, the fault is ours: the function returns
  * undefined, so that nothing is sent and no failure counts until an operator has repaired the key.
  */
-function openSubscription(
+export function openSubscription<Row extends SealedSecrets & { readonly partnerId: number }>(
   { box, headersBox, log }: OpeningDeps,
   id: string,
-  row: SubscriptionRow,
-): Subscription | undefined {
+  row: Row,
+): (Omit<Row, keyof SealedSecrets> & OpenedSecrets) | undefined {
   const { sealedSecret, sealedPreviousSecret: sealed, sealedHeaders, ...settings } = row;
   const context = webhookSecretAssociatedData(row.partnerId, id);
   try {

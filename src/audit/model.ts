@@ -203,6 +203,8 @@ export const AUDIT_ACTIONS = [
   // Audit rows of a test event, or of one event that was delivered again; details: subscription_id, event_id.
   "WEBHOOK_TESTED",
   "WEBHOOK_REDELIVERED",
+  // Audit row of a check of a webhook's endpoint; details: subscription_id, check_id.
+  "WEBHOOK_CHECKED",
   // Audit row of a range of events that was queued again; details: subscription_id, since, until, queued (the number
   // of events).
   "WEBHOOK_RECOVERED",

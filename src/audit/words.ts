@@ -95,6 +95,7 @@ export const ACTION_WORDS: Readonly<Record<AuditAction, string>> = {
   WEBHOOK_ENABLED: "enabled a subscription",
   WEBHOOK_DISABLED: "disabled a subscription",
   WEBHOOK_TESTED: "sent a test event",
+  WEBHOOK_CHECKED: "checked an endpoint",
   WEBHOOK_REDELIVERED: "resent an event",
   WEBHOOK_RECOVERED: "recovered events",
   EMBEDDING_UPDATED: "updated the allowed origins",

@@ -1,4 +1,5 @@
 import { version } from "../../package.json" with { type: "json" };
+import { check } from "./check-command.ts";
 import { COMMON, read, table, type Command } from "./command.ts";
 import { EXIT, Failure, type CommandContext, usage } from "./context.ts";
 import {
@@ -20,6 +21,7 @@ const COMMANDS: readonly Command[] = [
   webhooks,
   listen,
   trigger,
+  check,
   deliveries,
   redeliver,
   recover,

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { Marked } from "marked";
 
 import { ROOT } from "../../db/executable.ts";
+import { FINDING_RULES } from "../outbox/endpoint-check.ts";
 import { CATALOG } from "../outbox/event.ts";
 import { escape } from "./reference/fields.ts";
 import EXAMPLES from "./event-examples.json" with { type: "json" };
@@ -26,7 +27,8 @@ interface Section {
 
 /**
  * Renders a guide and replaces its placeholders: `{{snippet <file>}}` inserts a file from ./verify or ./oauth,
- * `{{events}}` inserts every event with examples, and `{{root}}` the URL of this server. Tests run the snippets and
+ * `{{events}}` inserts every event with examples, `{{checks}}` the findings of a check, and `{{root}}` the URL of this
+ * server. Tests run the snippets and
  * validate the examples. The word after the language of a code block tells the tests what to do with it: `run`, or
  * `not-run` with a reason.
  */
@@ -34,6 +36,7 @@ export function renderGuide(markdown: string, serverRoot: string): RenderedGuide
   const filled = markdown
     .replaceAll(/^\{\{snippet ([\w./-]+)\}\}$/gm, (_, name: string) => snippet(name))
     .replaceAll(/^\{\{events\}\}$/gm, () => eventSections())
+    .replaceAll(/^\{\{checks\}\}$/gm, () => findingRows())
     .replaceAll("{{root}}", () => serverRoot);
   return { html: marked.parse(filled, { async: false }), sections: sectionsOf(filled) };
 }
@@ -107,6 +110,11 @@ function eventSections(): string {
     const facts = `${one.description} The [${body}](#the-${body.replace(" ", "-")}). ${batch}`;
     return `## ${one.value}\n\n${facts}\n\n${laidOut(full)}\n\nMinimal:\n\n${laidOut(minimal)}\n`;
   }).join("\n");
+}
+
+function findingRows(): string {
+  const rows = FINDING_RULES.map(({ code, rule }) => `| \`${code}\` | ${rule} |`);
+  return ["| Finding | The rule |", "|---|---|", ...rows].join("\n");
 }
 
 function laidOut(json: string): string {

@@ -37,6 +37,11 @@ function isCertificate(pem: string): boolean {
   }
 }
 
+/** Returns the end of the validity of a certificate; undefined without one. */
+export function certificateEnd({ raw }: Partial<Pick<PeerCertificate, "raw">>): Date | undefined {
+  return raw === undefined ? undefined : new Date(new X509Certificate(raw).validTo);
+}
+
 const RFC_9525 = { subject: "never", wildcards: true, partialWildcards: false } as const;
 
 /**

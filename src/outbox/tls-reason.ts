@@ -80,3 +80,37 @@ export function postErrorOf({ kind, statusCode, errorCode = kind, tlsReason }: P
   if (statusCode !== undefined) return `http_${statusCode}`;
   return tlsReason === undefined ? errorCode : `${errorCode}_${tlsReason}`;
 }
+
+/**
+ * Names the reason of a failed TLS handshake (contract 7.13) by the code of the error; empty without an error. Bun 1.4.4
+ * shows no certificate of a rejected peer, so only the code decides. A single certificate with an unknown issuer has one
+ * code (`chain_incomplete`), whether the server left the issuer out or the issuer is a private authority.
+ */
+export function tlsReasonOf(code: string): TlsReason {
+  return TLS_REASONS.get(code) ?? (VERIFY_CODES.test(code) ? "invalid_certificate" : "handshake");
+}
+
+/**
+ * The reason for each error code of certificate verification (X509_V_ERR_…, without the prefix) and of
+ * `checkServerIdentity`.
+ */
+const TLS_REASONS: ReadonlyMap<string, TlsReason> = new Map(
+  Object.entries({
+    CERT_HAS_EXPIRED: "expired",
+    CERT_NOT_YET_VALID: "not_yet_valid",
+    ERR_TLS_CERT_ALTNAME_INVALID: "wrong_name",
+    HOSTNAME_MISMATCH: "wrong_name",
+    UNABLE_TO_GET_ISSUER_CERT: "unknown_issuer",
+    UNABLE_TO_GET_ISSUER_CERT_LOCALLY: "unknown_issuer",
+    SELF_SIGNED_CERT_IN_CHAIN: "unknown_issuer",
+    CERT_UNTRUSTED: "unknown_issuer",
+    DEPTH_ZERO_SELF_SIGNED_CERT: "self_signed",
+    UNABLE_TO_VERIFY_LEAF_SIGNATURE: "chain_incomplete",
+    // BoringSSL reports this code if the key usage of the certificate does not allow its key to sign the handshake.
+    ERR_SSL_KEY_USAGE_BIT_INCORRECT: "invalid_certificate",
+  } as const),
+);
+
+/** The other error codes of certificate verification. UNSPECIFIED is, for example, a violation of name constraints. */
+const VERIFY_CODES =
+  /^(?:CERT_|INVALID_|UNABLE_TO_|ERROR_IN_CERT_|PATH_LENGTH_|AKID_|SUBJECT_|UNSPECIFIED$)/;

@@ -296,6 +296,20 @@ export const SubscriptionWithSecret = Type.Object(
   { title: "SubscriptionWithSecret", extends: SubscriptionObject },
 );
 
+export const RotatedSubscription = Type.Object(
+  {
+    ...subscriptionFields,
+    ...secretFields,
+    check_url: Type.String({
+      description: "A POST to it checks whether the endpoint accepts both signatures.",
+      examples: [
+        "https://reviews.example/api/v1/partner/webhooks/01JWNB9PR0ZV8X2D3F4G5H6J00/check",
+      ],
+    }),
+  },
+  { title: "RotatedSubscription", extends: SubscriptionWithSecret },
+);
+
 export const EnabledSubscription = Type.Object(
   {
     ...subscriptionFields,

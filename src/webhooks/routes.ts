@@ -2,6 +2,7 @@ import { join } from "../http/join.ts";
 import { createDeliveryList, type ListDeliveries } from "./actions/list-deliveries.ts";
 import { WatchedSubscriptions } from "./actions/watch.ts";
 import { OPERATORS, PARTNERS, type Audience, type WebhookRouteDeps } from "./routes/base.ts";
+import { checkReadRoutes, checkRoutes } from "./routes/checks.ts";
 import { deliveryReadRoutes, deliveryListRoutes, redeliveryRoutes } from "./routes/deliveries.ts";
 import { operatorStateRoutes, secretRoutes, stateRoutes, testRoutes } from "./routes/operations.ts";
 import { statsRoutes, streamRoutes } from "./routes/stats.ts";
@@ -23,6 +24,7 @@ export function webhookRoutes(given: WebhookRouteDeps) {
     changeRoutes(deps),
     secretRoutes(deps),
     testRoutes(deps),
+    checkRoutes(deps),
     stateRoutes(deps),
     redeliveryRoutes(deps),
     readingRoutes(deps, OPERATORS),
@@ -42,6 +44,7 @@ function readingRoutes<const L extends string, const O extends string>(
     subscriptionReadRoutes(deps, audience),
     deliveryReadRoutes(deps, audience),
     deliveryListRoutes(deps, audience),
+    checkReadRoutes(deps, audience),
     statsRoutes(deps, audience),
     streamRoutes(deps, deps.watched, audience),
   );

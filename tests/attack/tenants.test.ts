@@ -33,7 +33,7 @@ test("every path parameter is an id of this test, except the provider and the po
   const unknown = operations.filter(({ path }) =>
     path
       .replace(/^\/[\w-]+\/[\w-]+\/\{\w+\}/, (prefix) => (theirs.has(prefix) ? "" : prefix))
-      .replaceAll(/\{(?:eventId|externalId|identityId|subscriptionId|tokenId)\}/g, "")
+      .replaceAll(/\{(?:checkId|eventId|externalId|identityId|subscriptionId|tokenId)\}/g, "")
       .includes("{"),
   );
   // These routes have no tenants as callers: a code opens a portal session, and providers sign their requests.
@@ -52,6 +52,7 @@ test("the other tenant can read its own records by these ids", async () => {
     for (const { method, path } of operations.filter((one) => one.path.includes("{"))) {
       const filled = path
         .replace(/^\/[\w-]+\/[\w-]+\/\{id\}/, (text) => text.replace("{id}", `${theirs.get(text)}`))
+        .replace("{checkId}", String(theirs.get("{checkId}")))
         .replace("{eventId}", String(theirs.get("{eventId}")));
       if (method !== "GET" || path.endsWith("/stream")) continue;
       const { status, text } = await world.api.call(method, filled, { token });
@@ -65,6 +66,7 @@ test("the other tenant can read its own records by these ids", async () => {
     "/partner/reviews/{id}",
     "/partner/users/{id}/identities",
     "/partner/webhooks/{id}",
+    "/partner/webhooks/{id}/check/{checkId}",
     "/partner/webhooks/{id}/deliveries",
     "/partner/webhooks/{id}/deliveries/{eventId}",
     "/partner/webhooks/{id}/health",
@@ -175,13 +177,13 @@ function attacksOn(operation: Operation, idOf: (name: string) => string | number
   const fill = (name: string, id: string | number) =>
     path
       .replace(prefix ?? "\0", (text) => text.replace("{id}", String(pick(prefix, name, id))))
-      .replace(/\{(?:eventId|externalId|identityId|subscriptionId|tokenId)\}/g, (place) =>
+      .replace(/\{(?:checkId|eventId|externalId|identityId|subscriptionId|tokenId)\}/g, (place) =>
         String(pick(place, name, id)),
       );
   const own = fill("", "");
   const places = [
     prefix,
-    ...(path.match(/\{(?:eventId|externalId|identityId|subscriptionId|tokenId)\}/g) ?? []),
+    ...(path.match(/\{(?:checkId|eventId|externalId|identityId|subscriptionId|tokenId)\}/g) ?? []),
   ];
   const inPath = places.flatMap((name) =>
     name === undefined

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { ulid } from "ulid";
 
 import { freePort } from "../../scripts/demo/stores/keep.ts";
+import { runCommand } from "../support/processes/command.ts";
 import { GO_ENV } from "../support/processes/go.ts";
 import { until } from "../support/network/receiver.ts";
 import type { NeedName } from "../../scripts/needs.ts";
@@ -40,7 +41,7 @@ const LANGUAGES: readonly Language[] = [
 ];
 
 for (const { name, needs, build, start } of LANGUAGES) {
-  const title = `the receiver in ${name} takes what is signed and fresh, once, and needs a secret`;
+  const title = `the receiver in ${name} takes what is signed and fresh, once, needs a secret, and passes the check`;
   test.skipIf(lacks(needs))(
     title,
     async () => {
@@ -97,6 +98,9 @@ for (const { name, needs, build, start } of LANGUAGES) {
           await post(old, { "X-SVC-Signature": signed(old) }),
         ];
         expect(statuses).toEqual([204, 200, 204, 401, 401, 401]);
+        const check = ["src/cli/main.ts", "check", `http://127.0.0.1:${port}/hook`];
+        const checked = await runCommand(check, { WEBHOOK_SECRET: SECRET });
+        expect(checked).toEqual({ status: 0, said: expect.stringContaining("ok") });
       } finally {
         child.kill();
         await child.exited;

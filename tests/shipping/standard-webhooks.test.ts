@@ -1,9 +1,16 @@
 // Deliveries of a real dispatcher, checked by published libraries of Standard Webhooks (contract 7.18).
 import { afterEach, describe, expect, test } from "bun:test";
 
+import { ulid as newUlid } from "ulid";
+
 import { composeRequest } from "../../dispatcher/delivery/compose.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { newSecret, standardSecret } from "../../src/lib/secrets.ts";
+import {
+  checkEndpoint,
+  type CheckAnswer,
+  type CheckRequest,
+} from "../../src/outbox/endpoint-check.ts";
 import { entry, subscription } from "../support/actor.ts";
 import { createTestSchedule, startDispatcher } from "../support/dispatch.ts";
 import { fixture } from "../support/fixture.ts";
@@ -77,6 +84,30 @@ for (const [language, load] of Object.entries(VERIFIERS)) {
       expect(
         [both, one].map((some) => some.headers["webhook-signature"]?.split(" ").length),
       ).toEqual([2, 1]);
+    },
+    PATIENCE_MS,
+  );
+}
+
+for (const [language, load] of Object.entries(VERIFIERS)) {
+  const verify = load();
+  test.skipIf(verify === undefined)(
+    `a check finds no fault of a receiver that uses the library in ${language}`,
+    async () => {
+      if (verify === undefined) return;
+      const secret = newSecret();
+      const settings = { ...subscription, secret, previousSecret: null, standardWebhooks: true };
+      const send = async ({ headers, body }: CheckRequest): Promise<CheckAnswer> => {
+        const [isAccepted] = await verify([{ headers, body, secret: standardSecret(secret) }]);
+        const nothing = { errorCode: null, tlsReason: null, certificateEndsAt: null };
+        return { statusCode: isAccepted === true ? 204 : 401, durationMs: 1, ...nothing };
+      };
+      const now = () => systemClock.now();
+      const findings = await checkEndpoint(
+        { ...settings, webhookUrl: "http://hook.example/", payloadMode: "minimal" },
+        { now, newUlid, send },
+      );
+      expect(findings?.filter(({ passed }) => passed !== true)).toEqual([]);
     },
     PATIENCE_MS,
   );

@@ -57,6 +57,22 @@ describe("the snippet in TypeScript", () => {
       );
     },
   );
+
+  test("takes each signature of a rotation, in either order", () => {
+    const rotated = vectors.filter(({ name }) => name.startsWith("grace-"));
+    expect(rotated).toHaveLength(2);
+    const other = `sha256=${"0".repeat(64)}`;
+    for (const { secret, body, ...one } of rotated) {
+      const valid = signatureOf(one);
+      for (const given of [
+        [valid, other],
+        [other, valid],
+        [undefined, valid],
+      ])
+        expect(isSigned(secret, body, ...given)).toBe(true);
+      expect(isSigned(secret, body, other, undefined)).toBe(false);
+    }
+  });
 });
 
 type JudgeAll = (some: readonly Vector[]) => Promise<boolean[]>;
@@ -250,5 +266,5 @@ const KINDS = vectors.filter(
   ({ name }) => !/-(?:full|minimal)$/.test(name) || name.startsWith("review_received-"),
 );
 
-const signatureOf = ({ headers }: Vector) => headers["X-SVC-Signature"];
+const signatureOf = ({ headers }: Pick<Vector, "headers">) => headers["X-SVC-Signature"];
 const file = (name: string) => join(SNIPPETS, name);

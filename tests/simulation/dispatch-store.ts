@@ -1,5 +1,5 @@
 import type { Entry, LoadRequest, Subscription } from "../../dispatcher/actor/event.ts";
-import { testFactsOf } from "../../dispatcher/delivery/compose.ts";
+import { testFactsOf } from "../../src/outbox/test-event.ts";
 import type { Answer, DispatchStore } from "../../dispatcher/store/store.ts";
 import type { SweptSubscription } from "../../dispatcher/store/sweep.ts";
 import { dispatchBatch } from "./batch.ts";

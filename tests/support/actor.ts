@@ -9,7 +9,7 @@ import type {
 import type { InDoubtAttempts } from "../../dispatcher/actor/in-doubt.ts";
 import { Actor } from "../../dispatcher/actor/state.ts";
 import { step } from "../../dispatcher/actor/step.ts";
-import { testFactsOf } from "../../dispatcher/delivery/compose.ts";
+import { testFactsOf } from "../../src/outbox/test-event.ts";
 
 export const start = new Date("2026-06-01T12:00:00.000Z");
 export const later = (ms: number) => new Date(start.getTime() + ms);

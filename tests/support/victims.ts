@@ -30,6 +30,7 @@ export async function settleIn(world: SignInWorld, nth: 0 | 1): Promise<Belongin
     webhook_url: "http://127.0.0.1:9/",
     delivery_kind: "immediate",
   });
+  const check = await make(`/partner/webhooks/${String(subscription["id"])}/check`, {});
   const client = await addClient(db, { companyId: partnerId, name: `Client of ${word}` });
   await report(api, provider, [
     created(siteId, `review-${word}`, { reviewer: `Guest of ${word}` }),
@@ -59,6 +60,7 @@ export async function settleIn(world: SignInWorld, nth: 0 | 1): Promise<Belongin
     ["/account/reviews/{id}", await reviewIdOf(db, `review-${word}`)],
     ["/partner/reviews/{id}", await reviewIdOf(db, `review-${word}`)],
     ["/partner/webhooks/{id}", String(subscription["id"])],
+    ["{checkId}", String(check["check_id"])],
     ["{eventId}", event?.id ?? ""],
     ["{subscriptionId}", String(subscription["id"])],
     ["/partner/oauth-clients/{id}", client.clientId],

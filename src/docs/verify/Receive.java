@@ -14,8 +14,8 @@ public final class Receive {
     private static final Set<String> HANDLED = ConcurrentHashMap.newKeySet(); // store these in a database table
 
     static int answer(Headers headers, byte[] body) throws Exception {
-        if (!Verify.isSigned(SECRET, body, headers.getFirst("X-SVC-Signature"))
-                && !Verify.isSigned(SECRET, body, headers.getFirst("X-SVC-Signature-Previous"))) return 401;
+        if (!Verify.isSigned(SECRET, body,
+                headers.getFirst("X-SVC-Signature"), headers.getFirst("X-SVC-Signature-Previous"))) return 401;
         String sent = field(body, "delivered_at");
         if (sent != null) {
             Duration age = Duration.between(OffsetDateTime.parse(sent), OffsetDateTime.now());

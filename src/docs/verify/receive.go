@@ -18,8 +18,7 @@ var (
 )
 
 func answer(headers http.Header, body []byte) int {
-	if !IsSigned(secret, body, headers.Get("X-SVC-Signature")) &&
-		!IsSigned(secret, body, headers.Get("X-SVC-Signature-Previous")) {
+	if !IsSigned(secret, body, headers.Get("X-SVC-Signature"), headers.Get("X-SVC-Signature-Previous")) {
 		return http.StatusUnauthorized
 	}
 	var event struct {

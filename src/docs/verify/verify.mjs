@@ -1,8 +1,11 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 
-/** `body` is the body exactly as received; `signature` is the header X-SVC-Signature, or undefined. */
-export function isSigned(secret, body, signature) {
-  const expected = `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`;
-  const [given, wanted] = [Buffer.from(signature ?? ""), Buffer.from(expected)];
-  return given.length === wanted.length && timingSafeEqual(given, wanted);
+/** `body` is the body exactly as received; give it the headers X-SVC-Signature and X-SVC-Signature-Previous. */
+export function isSigned(secret, body, ...signatures) {
+  const digest = createHmac("sha256", secret).update(body).digest("hex");
+  const expected = Buffer.from(`sha256=${digest}`);
+  return signatures.some((one) => {
+    const given = Buffer.from(one ?? "");
+    return given.length === expected.length && timingSafeEqual(given, expected);
+  });
 }

@@ -1,15 +1,18 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 
 /**
- * Checks a signature. `body` contains the raw bytes as received; `signature` is the header X-SVC-Signature, or
- * undefined.
+ * Checks whether one of the signatures is valid. `body` contains the raw bytes as received; `signatures` are the
+ * headers X-SVC-Signature and X-SVC-Signature-Previous, or undefined.
  */
 export function isSigned(
   secret: string,
   body: Uint8Array | string,
-  signature: string | undefined,
+  ...signatures: readonly (string | undefined)[]
 ): boolean {
-  const expected = `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`;
-  const [given, wanted] = [Buffer.from(signature ?? ""), Buffer.from(expected)];
-  return given.length === wanted.length && timingSafeEqual(given, wanted);
+  const digest = createHmac("sha256", secret).update(body).digest("hex");
+  const expected = Buffer.from(`sha256=${digest}`);
+  return signatures.some((one) => {
+    const given = Buffer.from(one ?? "");
+    return given.length === expected.length && timingSafeEqual(given, expected);
+  });
 }

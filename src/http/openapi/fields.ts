@@ -29,6 +29,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   brand_name: "Name shown instead of ReviewRelay.",
   category: "Category of the event.",
   challenge: "Challenge of WebAuthn, in base64url.",
+  checkId: "Id of the check.",
   client_id: "Id of the OAuth client.",
   client_secret: "Secret of the client; null for a public client.",
   clientDataJSON: "Client data of WebAuthn, in base64url.",

@@ -29,6 +29,7 @@ import type {
   SubscriptionSettings,
   SubscriptionUpdate,
 } from "../model.ts";
+import { endChecksOf } from "../queries/checks.ts";
 import { dropBatchChunk, skipTests } from "../queries/entries.ts";
 import * as queries from "../queries/subscriptions.ts";
 import { orNotFound, wake, type WebhookDeps } from "./deps.ts";
@@ -142,8 +143,8 @@ export async function deleteSubscription(
 }
 
 /**
- * Skips all queued entries up to the last number of a deleted sequence, and sets the state of the subscription to
- * `deleted`.
+ * Skips all queued entries up to the last number of a deleted sequence, ends the checks of the endpoint, and sets the
+ * state of the subscription to `deleted`.
  */
 export async function endIn(
   tx: Tx,
@@ -152,6 +153,7 @@ export async function endIn(
 ): Promise<void> {
   await skipQueued(tx, { subscriptionId: id, through, reason: "deleted", skippedAt: now });
   if (deliveryKind === "batch") await dropBatchChunk(tx, id);
+  await endChecksOf(tx, id, now);
   // `disabledAt` and `disabledReason` keep their values, so that they remain readable (contract 6.3).
   const deleted = {
     state: "deleted" as const,

@@ -27,7 +27,7 @@ import * as queries from "../queries/subscriptions.ts";
 
 export interface WebhookRouteDeps extends WebhookDeps {
   readonly checks: Checks;
-  readonly config: WebhookDeps["config"] & Pick<Config, "egress" | "sessionLimits">;
+  readonly config: WebhookDeps["config"] & Pick<Config, "egress" | "serverRoot" | "sessionLimits">;
   readonly authenticator: Pick<Authenticator, "authenticate">;
   readonly streams: EventStreams;
   /** The DNS look-up of webhook hosts; the resolver of the system if absent. */

@@ -1,6 +1,7 @@
 import { Type } from "@sinclair/typebox";
 
 import { inPerson, withStepUp } from "../../auth/access/guard.ts";
+import { BASE_PATH } from "../../http/access.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
 import { errorResponse } from "../../http/errors.ts";
 import { TEST_EVENT } from "../../outbox/event.ts";
@@ -17,11 +18,11 @@ import {
   OperatorDisableBody,
   OperatorEnableBody,
   RotateBody,
+  RotatedSubscription,
   showSecretForms,
   showSubscription,
   SubscriptionObject,
   SubscriptionSecretAnswer,
-  SubscriptionWithSecret,
   TestBody,
 } from "../model.ts";
 import {
@@ -49,13 +50,14 @@ export function secretRoutes(deps: WebhookRouteDeps) {
         return {
           ...showSubscription(rotated.subscription),
           ...showSecretForms(rotated.secret, rotated.subscription),
+          check_url: `${deps.config.serverRoot}${BASE_PATH}/partner/webhooks/${subscription.id}/check`,
         };
       },
       {
         access: { ...revealing, mayBeEmpty: true },
         subscription: true,
         body: RotateBody,
-        response: { 200: SubscriptionWithSecret },
+        response: { 200: RotatedSubscription },
         detail: {
           operationId: "rotateSecret",
           summary: "Rotate the signing secret",

@@ -192,6 +192,7 @@ test("migrations insert a row for each job", async () => {
   const others = [
     "alerts",
     "audit_webhook",
+    "checks",
     "credentials",
     "deletions",
     "due_times",

@@ -15,15 +15,21 @@ import { verify as isSigned } from "@octokit/webhooks-methods";
 import Ajv2020 from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 
+import { checksJob } from "../../../dispatcher/delivery/check.ts";
+import { Reach } from "../../../dispatcher/delivery/reach.ts";
+import { HttpClient } from "../../../dispatcher/http/client.ts";
+import { createUlids } from "../../../dispatcher/store/ulids.ts";
 import { printable, withoutEmpty } from "../../../src/cli/context.ts";
 import { redeem } from "../../../src/cli/oauth.ts";
 import { run } from "../../../src/cli/run.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { PASSWORD } from "../../support/api.ts";
+import { silentLog } from "../../support/dispatch.ts";
+import { LOOPBACK } from "../../support/network/direct-deliveries.ts";
 import { type CommandEnd, runCommand } from "../../support/processes/command.ts";
 import { startProduct, type Product } from "../../support/product.ts";
 import { ExactReceiver } from "../../support/network/exact-receiver.ts";
-import { Receiver, until } from "../../support/network/receiver.ts";
+import { type Received, Receiver, until } from "../../support/network/receiver.ts";
 
 describe("login", () => {
   const file = () => join(folder, "reviewrelay", "credentials.json");
@@ -284,6 +290,45 @@ describe("the other commands", () => {
     }
   });
 
+  test("check an endpoint from here, with a secret from the variable or the API", async () => {
+    const env = { WEBHOOK_SECRET: subscription.secret };
+    const faulty = await command(["check", endpoint.url, "--json"], env);
+    const { passed, findings } = JSON.parse(faulty.said) as CheckedReport;
+    expect([faulty.status, passed]).toEqual([1, false]);
+    expect(findings.flatMap((one) => (one.passed === false ? one.code : []))).toEqual([
+      "changed_byte",
+      "foreign_secret",
+    ]);
+    endpoint.answer = verifying;
+    for (const more of [env, as(token)]) {
+      const checked = await command(["check", endpoint.url], more);
+      expect([checked.status, checked.said]).toEqual([0, expect.not.stringContaining("FAULT")]);
+    }
+    const standard = await command(["check", endpoint.url, "--standard-webhooks"], env);
+    expect(standard).toEqual({ status: 1, said: expect.stringContaining("FAULT  old_timestamp") });
+    endpoint.answer = () => 200;
+    for (const [args, more] of [
+      [["ftp://partner.example/"], env],
+      [["nonsense"], env],
+      [[endpoint.url], { WEBHOOK_SECRET: "whsec_MTIzNDU2Nzg=" }],
+    ] as const)
+      expect([args, (await command(["check", ...args], more)).status]).toEqual([args, 64]);
+  });
+
+  test("let the server check the endpoint of the subscription", async () => {
+    endpoint.answer = verifying;
+    const asked = command(["check"]);
+    const { box } = product.api().deps;
+    const deps = { db: product.database.db, box, clock: systemClock, log: silentLog };
+    const openClient = () => new HttpClient({ policy: LOOPBACK });
+    const made = { ...deps, reach: new Reach(), openClient, newUlid: createUlids() };
+    const job = checksJob(made, new AbortController().signal);
+    await until("it has begun", async () => (await job.run({ reached: "" })).rows === 1);
+    const { status, said } = await asked;
+    endpoint.answer = () => 200;
+    expect([status, said]).toEqual([0, expect.stringContaining("previous_signature")]);
+  });
+
   test("subscribe once, and name the page for changes", async () => {
     const { status, said } = await command(["subscribe", "https://hooks.partner.example/"]);
     expect([status, said]).toEqual([1, expect.stringContaining(`${product.root}/dashboard`)]);
@@ -405,6 +450,16 @@ let product: Product;
 let endpoint: Receiver;
 
 let subscription: { id: string; secret: string };
+
+type CheckedReport = { passed: boolean; findings: { code: string; passed: boolean | null }[] };
+
+/** Answers as a receiver that verifies each signature and not the age. */
+async function verifying({ headers, body }: Received): Promise<number> {
+  const names = ["x-svc-signature", "x-svc-signature-previous"];
+  const given = names.flatMap((name) => headers[name] ?? []);
+  const fits = await Promise.all(given.map((one) => isSigned(subscription.secret, body, one)));
+  return fits.includes(true) ? 200 : 401;
+}
 
 let token: string;
 

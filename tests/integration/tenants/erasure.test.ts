@@ -374,6 +374,7 @@ const IMPERSONAL_TABLES = [
   "email_code_limits",
   "email_code_tries",
   "email_codes",
+  "endpoint_checks",
   "erasures",
   "imports",
   "incidents",

@@ -459,6 +459,9 @@ async function insertRest(
     insert into alerts (id, incident_id, subscription_id, partner_id, kind, raised_at, cause, mail_state, webhook_state)
     values (${ulid()}, ${incident}, ${subscription}, ${partner.id}, 'failures_5', now(), '{}', 'none', 'none')`;
   await db.sql`
+    insert into endpoint_checks (id, subscription_id, partner_id, created_at)
+    values (${ulid()}, ${subscription}, ${partner.id}, now())`;
+  await db.sql`
     insert into attempt_stats (subscription_id, step_s, bucket_at, outcome, bins, counts)
     values (${subscription}, 300, now(), 'delivered', '{1}', '{1}')`;
   await db.sql`

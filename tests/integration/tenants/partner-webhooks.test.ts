@@ -17,6 +17,7 @@ const READS = [
   "",
   "/events",
   "/{id}",
+  "/{id}/check/{checkId}",
   "/{id}/deliveries",
   "/{id}/deliveries?outcome=failed&limit=1",
   "/{id}/deliveries/{event}",
@@ -119,6 +120,8 @@ let id: string;
 
 let eventId: string;
 
+let checkId: string;
+
 let secret: string;
 
 let own: number;
@@ -130,10 +133,11 @@ beforeAll(async () => {
   ({ id, secret } = await world.subscribe({ label: "Seen" }));
   [eventId = ""] = await world.emit(2);
   await settle(world, id, "failed");
+  checkId = String((await world.ask("POST", `/${id}/check`)).body["check_id"]);
 });
 
 const fill = (path: string, subscription = id, event = eventId) =>
-  path.replace("{id}", subscription).replace("{event}", event);
+  path.replace("{id}", subscription).replace("{event}", event).replace("{checkId}", checkId);
 
 const look = (path: string, { partner = own, as = world.tokens.root } = {}) =>
   world.api.call("GET", `/admin/partners/${partner}/webhooks${path}`, { token: as });

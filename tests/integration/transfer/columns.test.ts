@@ -292,6 +292,7 @@ const LEFT_OUT = [
   "email_code_limits",
   "email_code_tries",
   "email_codes",
+  "endpoint_checks",
   "erasures",
   "imports",
   "inbox",

@@ -1,15 +1,11 @@
 import { describe, expect, test } from "bun:test";
 
-import {
-  composeRequest,
-  factsOf,
-  recordAttempt,
-  testFactsOf,
-} from "../../../../dispatcher/delivery/compose.ts";
+import { composeRequest, factsOf, recordAttempt } from "../../../../dispatcher/delivery/compose.ts";
 import type { PostResult } from "../../../../dispatcher/delivery/deliver.ts";
 import { encodeRequest } from "../../../../dispatcher/http/message.ts";
 import { checkWebhookUrl } from "../../../../src/lib/egress.ts";
 import { composeBody } from "../../../../src/outbox/payload-format.ts";
+import { testFactsOf } from "../../../../src/outbox/test-event.ts";
 import { headersError } from "../../../../src/webhooks/header-rules.ts";
 import { entry, subscription } from "../../../support/actor.ts";
 

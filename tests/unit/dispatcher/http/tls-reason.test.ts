@@ -1,7 +1,6 @@
 import { describe, expect, test } from "bun:test";
 
-import { tlsReasonOf } from "../../../../dispatcher/http/failure.ts";
-import { postErrorOf } from "../../../../src/outbox/tls-reason.ts";
+import { postErrorOf, tlsReasonOf } from "../../../../src/outbox/tls-reason.ts";
 
 describe("the reason of a failure of TLS", () => {
   test.each([
@@ -31,11 +30,8 @@ describe("the reason of a failure of TLS", () => {
     ["", "handshake"],
     ["constructor", "handshake"],
   ] as const)("with the code %p is %s", (code, reason) =>
-    expect(tlsReasonOf(Object.assign(new Error("failed"), { code }))).toBe(reason),
+    expect(tlsReasonOf(code)).toBe(reason),
   );
-
-  test("without an error is a handshake that was closed", () =>
-    expect(tlsReasonOf(undefined)).toBe("handshake"));
 });
 
 test.each([

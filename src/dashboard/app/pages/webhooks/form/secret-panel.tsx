@@ -144,8 +144,7 @@ function GracePeriod({ hours, onChange }: GracePeriodProps) {
         From the next attempt on, <code>X-SVC-Signature</code> is computed with a new secret. During
         the grace period, <code>X-SVC-Signature-Previous</code> also carries the signature with the
         current secret. Accept either signature until all of your receivers have the new secret.
-        Code that verifies only the first header, as the samples do, rejects deliveries until it has
-        the new secret.
+        Code that verifies only the first header rejects deliveries until it has the new secret.
       </Text>
       <NumberInput
         label="Grace period in hours"
