@@ -90,12 +90,18 @@ export const users = pgTable(
         "super_admin",
         "partner_owner",
         "partner_admin",
+        "partner_integration",
         "account_owner",
         "account_user",
         "location_user",
         "service",
       ],
     }).notNull(),
+    /**
+     * The scopes of an integration of a partner (contract 10.10); null for all other users. A check ties them to the
+     * role, and refuses a password.
+     */
+    scopes: text("scopes").array(),
     /**
      * The hash of the user's password. Null for users without a password, for example those that sign in only through
      * an identity provider.

@@ -48,12 +48,13 @@ export const AUDIT_ACTIONS = [
   "AUTHZ_DENIED",
   // Audit row of a sign-in that was ended from a list of sessions; details: session_id, revoked, user_id.
   "SESSION_REVOKED",
-  // Audit row of a token that was issued outside of a sign-in; details: kind, jti, and service_id for a service's
-  // token.
+  // Audit row of a token that was issued outside of a sign-in; details: kind, jti, service_id for a service's token, and
+  // user_id for an integration's.
   "TOKEN_ISSUED",
-  // Audit row of a token that was revoked; details: kind, jti, and service_id for a service's token.
+  // Audit row of a token that was revoked; details: kind, jti, service_id for a service's token, and user_id for a token
+  // of another user.
   "TOKEN_REVOKED",
-  // Audit row of a dashboard token that was shown again; details: kind, jti.
+  // Audit row of a dashboard token that was shown again; details: kind, jti, and user_id for an integration's.
   "TOKEN_VIEWED",
   // Audit row of the use of a token outside of a sign-in, at most once per hour of the clock; details: kind, jti.
   "TOKEN_USED",
@@ -160,6 +161,12 @@ export const AUDIT_ACTIONS = [
   "SERVICE_CREATED",
   "SERVICE_UPDATED",
   "SERVICE_DELETED",
+  // Audit rows of changes to an integration of a partner; details: user_id; for an update also fields and changes, for a
+  // deletion also name and revoked (the number of ended tokens). The rows of its token are TOKEN_ISSUED, TOKEN_VIEWED
+  // and TOKEN_REVOKED.
+  "INTEGRATION_CREATED",
+  "INTEGRATION_UPDATED",
+  "INTEGRATION_DELETED",
   // Audit rows of `bun run import` and `bun run export`; details: file; for an import also counts.
   "DATA_IMPORTED",
   "DATA_EXPORTED",
@@ -222,7 +229,7 @@ export type AuditAction = (typeof AUDIT_ACTIONS)[number];
  */
 const CATEGORIES = {
   sign_in: /^(AUTH|SECOND|RECOVERY|OTP|PASSWORD|SSO|SESSION|IMPERSONATION|CODE|CONSENT)/,
-  tokens: /^(TOKEN|REFRESH|CLIENT|KEY|SERVICE)/,
+  tokens: /^(TOKEN|REFRESH|CLIENT|KEY|SERVICE|INTEGRATION)/,
   webhooks: /^(WEBHOOK|EMBEDDING|PORTAL|ALERTS)/,
   users: /^(USER|COMPANY|ERASURE|TENANT)/,
   platform: /^/,

@@ -222,7 +222,7 @@ export function secondsToRefresh(
   return (addMs(signedInAt, maxDays * DAY_MS).getTime() - now.getTime()) / 1000;
 }
 
-/** Returns those of a token's scopes that its client or service still has (`ceiling`). */
+/** Returns those of a token's scopes that its client, service or integration still has (`ceiling`). */
 export function withinCeiling(
   scopes: readonly string[],
   ceiling: readonly string[] = ["*"],

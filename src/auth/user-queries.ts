@@ -98,6 +98,15 @@ export async function partnerOfCompany(
   return company.partnerId ?? company.ownId;
 }
 
+/**
+ * Locks the tenant's row, so that concurrent requests that create its OAuth clients or integrations wait for each other
+ * and cannot exceed the limit.
+ */
+export async function holdTenant(tx: Tx, wanted: number): Promise<void> {
+  const { id: tenantId } = companies;
+  await tx.select({ tenantId }).from(companies).where(eq(tenantId, wanted)).for("no key update");
+}
+
 /** An active user, with the branding of the tenant's mails. */
 export interface Mailed extends MailBrand {
   readonly email: string;

@@ -5,7 +5,7 @@ import type { Principal, Scope } from "./principal.ts";
 /**
  * The kinds of tokens that a route accepts (contract 3.10). The table is `ACCEPTED` in src/auth/access/authority.ts.
  * - `any`: every token that role and scope permit
- * - `own`: a token that the user holds personally: from a sign-in or a first-party client, or a personal access token
+ * - `own`: a token that a person holds personally: from a sign-in or a first-party client, or a personal access token
  * - `person`: a token from a sign-in, directly or through a first-party client
  * - `sign_in`: a token from the login or the SSO exchange
  * - `password`: the same tokens as `person`, and the token issued for a mailed reset code

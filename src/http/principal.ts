@@ -8,6 +8,7 @@ export type Role =
   | "super_admin"
   | "partner_owner"
   | "partner_admin"
+  | "partner_integration"
   | "account_owner"
   | "account_user"
   | "location_user"

@@ -108,15 +108,6 @@ export async function insertClient(tx: Tx, client: OAuthClient): Promise<void> {
   await tx.insert(oauthClients).values(client);
 }
 
-/**
- * Locks the tenant's row, so that concurrent requests that create its OAuth clients wait for each other and cannot
- * exceed the limit.
- */
-export async function holdTenant(tx: Tx, id: number): Promise<void> {
-  const { id: tenantId } = companies;
-  await tx.select({ tenantId }).from(companies).where(eq(tenantId, id)).for("no key update");
-}
-
 export async function countClients(tx: Tx, tenantId: number): Promise<number> {
   const [row] = await tx
     .select({ clients: countOf() })

@@ -66,7 +66,7 @@ export async function importUsers(deps: ImportDeps, lines: readonly LineOf<"user
   const known = await queries.usersBy(tx, ownKeys(lines), emails);
   const directory = new Directory(
     "user",
-    known.map((one) => ({ ...one, ...personOf(one.email, one.companyId) })),
+    known.map((one) => ({ ...one, ...identityOf(one) })),
   );
   const values: Parameters<typeof queries.insertUsers>[1][number][] = [];
   const outcomes = lines.map((line, index) => {
@@ -101,6 +101,14 @@ const personOf = (email: string, companyId: number) => ({
   unique: { field: "email", value: normalEmail(email) },
   origin: String(companyId),
 });
+
+/** Returns the identity of a user. No line refers to an integration, because its origin is that of no line. */
+const identityOf = ({ email, name, role, companyId }: KnownUser) =>
+  role === "partner_integration"
+    ? { noun: "integration", name, origin: "" }
+    : personOf(email, companyId);
+
+type KnownUser = Awaited<ReturnType<typeof queries.usersBy>>[number];
 
 /** Returns the fault of a line that violates a rule for users which its schema cannot express. */
 function userFault(

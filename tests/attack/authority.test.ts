@@ -20,18 +20,19 @@ import { addUser, type TestUser } from "../support/tenants.ts";
  * Authority only shrinks (contract 3.9). Every kind of caller tries the routes on which the answer depends on the object:
  * clients and personal access tokens. The other routes are in tests/integration/auth/in-person-matrix.test.ts. A row has
  * one letter per kind of caller, in the order of `CALLER_KINDS`: `y` the request succeeded, `-` it was denied, `.` no such
- * caller exists.
+ * caller exists. The last letter, that of an integration, follows from the others.
  */
 
 const LEVELS = ["platform", "partner", "account"] as const;
 
 describe.each(LEVELS)("users of the %s level", (level) => {
   for (const [group, attempts] of Object.entries(ATTEMPTS))
-    test.each(attempts)(`${group}: %s`, async (_title, expected, attempt) => {
+    test.each(attempts)(`${group}: %s`, async (title, expected, attempt) => {
       let row = "";
       for (const kind of CALLER_KINDS) row += await letterOf(level, kind, attempt);
       const refused = level === "account" ? "--------" : "------.-";
-      expect(row).toBe(expected[LEVELS.indexOf(level)] || refused);
+      const ofPeople = expected[LEVELS.indexOf(level)] || refused;
+      expect(row).toBe(ofPeople + ofIntegration(level, title, ofPeople));
     });
 });
 
@@ -104,6 +105,15 @@ const NOBODY: readonly string[] = [];
 
 // The letters stand for own, narrow, dashboard, narrow-pat, third, narrow-third, acting, reset.
 const ALL_SCOPES = "y-y---.-";
+
+/**
+ * An integration, which only a partner has, may do what the dashboard's token of the owner may, except what a person
+ * holds personally (contract 3.10).
+ */
+function ofIntegration(level: Level, title: string, ofPeople: string): string {
+  if (level !== "partner") return ".";
+  return title === "list sign-ins" ? "-" : ofPeople.charAt(CALLER_KINDS.indexOf("dashboard"));
+}
 
 /** Allowed only to a user that signed in directly (contract 3.10). */
 const PERSON = "y-----.-";

@@ -180,6 +180,10 @@ async function makeTokens(token: string): Promise<void> {
     token: keep("personal access token of the dashboard", second),
   });
   expect((await call("GET", "/partner/webhooks", { token: String(first) })).status).toBe(401);
+  const machine = { token, body: { name: "Machine", scopes: ["webhooks:read"] } };
+  const { id } = await make("POST", "/partner/integrations", machine);
+  const ofMachine = await make("POST", `/partner/integrations/${String(id)}/api-token`, { token });
+  keep("token of an integration", ofMachine["token"]);
 }
 
 async function makeWebhook(token: string): Promise<void> {

@@ -7,6 +7,7 @@ import { randomUUID } from "node:crypto";
 import { PASSWORD, startApi, type Answer } from "../support/api.ts";
 import { untilSomebodyWaits } from "../support/auth-races.ts";
 import { codeSentTo, mailsTo } from "../support/auth-mails.ts";
+import { addIntegration } from "../support/callers.ts";
 import { fixture } from "../support/fixture.ts";
 import {
   addClient,
@@ -258,6 +259,18 @@ const CASES: readonly Case[] = [
       const body = { account_id: user.companyId };
       const made = await api.call("POST", "/partner/account-owner/token", { token, body });
       return { use: () => verify(String(made.body["access_token"])) };
+    },
+    refused: ENDED,
+    lives: false,
+  },
+  {
+    name: "the token of an integration",
+    of: "partner",
+    // It is of no user of the administration.
+    without: "user",
+    make: async ({ email }) => {
+      const { token } = await addIntegration(api, await api.login(email));
+      return { use: () => verify(token) };
     },
     refused: ENDED,
     lives: false,

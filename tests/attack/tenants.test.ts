@@ -62,6 +62,8 @@ test("the other tenant can read its own records by these ids", async () => {
   }
   expect([...read].toSorted()).toEqual([
     "/account/reviews/{id}",
+    "/partner/integrations/{id}",
+    "/partner/integrations/{id}/api-token",
     "/partner/oauth-clients/{id}",
     "/partner/reviews/{id}",
     "/partner/users/{id}/identities",
@@ -79,6 +81,7 @@ test("the other tenant can read its own records by these ids", async () => {
   expect([...marked]).toEqual(
     expect.arrayContaining([
       "/account/reviews/{id}",
+      "/partner/integrations/{id}",
       "/partner/oauth-clients/{id}",
       "/partner/reviews/{id}",
       "/partner/users/{id}/identities",

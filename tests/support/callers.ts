@@ -1,11 +1,13 @@
 import { openSession } from "../../src/auth/sign-in/open-session.ts";
+import type { TestApi } from "./api.ts";
 import { addClient } from "./oauth.ts";
 import type { SignInWorld } from "./sign-in.ts";
 import type { TestUser } from "./tenants.ts";
 
 /**
  * The kinds of tokens that one user can act with. `narrow` tokens have only the scope `NARROW`; `third` tokens belong to a
- * third-party OAuth client; `acting` tokens are impersonations.
+ * third-party OAuth client; `acting` tokens are impersonations. The token of an `integration` belongs to one that the
+ * user, an owner, made.
  */
 export const CALLER_KINDS = [
   "own",
@@ -16,6 +18,7 @@ export const CALLER_KINDS = [
   "narrow-third",
   "acting",
   "reset",
+  "integration",
 ] as const;
 export type CallerKind = (typeof CALLER_KINDS)[number];
 
@@ -30,8 +33,8 @@ export interface TestCaller {
 }
 
 /**
- * Makes a fresh token of one kind for a user; null if such a user cannot have one (only account users are
- * impersonated).
+ * Makes a fresh token of one kind for a user; null if such a user cannot have one (only account users are impersonated,
+ * and only a partner's owners make integrations).
  */
 export async function callerOf(
   world: SignInWorld,
@@ -86,7 +89,27 @@ export async function callerOf(
         clientId,
         token: await grant({ userId, kind: "password_reset", scope: "password:reset" }),
       };
+    case "integration": {
+      if (user.role !== "partner_owner") return null;
+      const { token } = await addIntegration(api, await signIn());
+      return { user, kind, clientId, token };
+    }
   }
+}
+
+/** Makes an integration, and its token, as the owner to whom the token `owner` belongs. */
+export async function addIntegration(
+  api: TestApi,
+  owner: string,
+  { name = "Machine", scopes = ["*"] }: { name?: string; scopes?: readonly string[] } = {},
+): Promise<{ readonly id: number; readonly token: string }> {
+  const make = async (path: string, body: object) => {
+    const made = await api.call("POST", `/partner/integrations${path}`, { token: owner, body });
+    if (made.status !== 201) throw new Error(`The integration was answered ${made.text}`);
+    return made.body;
+  };
+  const id = Number((await make("", { name, scopes }))["id"]);
+  return { id, token: String((await make(`/${id}/api-token`, {}))["token"]) };
 }
 
 async function dashboardToken({ api }: SignInWorld, token: string): Promise<string> {

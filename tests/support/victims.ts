@@ -1,6 +1,7 @@
 import { withApp } from "./factors.ts";
 import { decodeJwt } from "jose";
 
+import { addIntegration } from "./callers.ts";
 import { addProvider, connectStore, created, report, reviewIdOf } from "./factory.ts";
 import { addClient } from "./oauth.ts";
 import type { SignInWorld } from "./sign-in.ts";
@@ -38,6 +39,7 @@ export async function settleIn(world: SignInWorld, nth: 0 | 1): Promise<Belongin
   const [event] = await db.sql<{ id: string }[]>`
     select event_id as id from queued_entries where subscription_id = ${String(subscription["id"])}`;
   await settle(world, String(subscription["id"]), "failed");
+  const integration = await addIntegration(api, token, { name: `Integration of ${word}` });
   const pat = await grant({ userId: owner.id, kind: "api_pat", name: `Token of ${word}` });
   const sessions = await api.call("GET", "/account/sessions", { token });
   const [session] = sessions.body["data"] as { id: string }[];
@@ -64,6 +66,7 @@ export async function settleIn(world: SignInWorld, nth: 0 | 1): Promise<Belongin
     ["{eventId}", event?.id ?? ""],
     ["{subscriptionId}", String(subscription["id"])],
     ["/partner/oauth-clients/{id}", client.clientId],
+    ["/partner/integrations/{id}", integration.id],
     ["/partner/users/{id}", admin.id],
     ["/sso/clients/{id}", client.clientId],
     ["/admin/sso-connections/{id}", connectionId],

@@ -149,9 +149,12 @@ function principalOf(
   };
 }
 
-/** Returns the scopes of a token, except those that its service or OAuth client has lost since the token was issued. */
-function scopesOf({ scope, serviceScopes, clientScopes }: BearerRow): readonly string[] {
-  return withinCeiling(scope.split(" "), serviceScopes ?? clientScopes ?? undefined);
+/**
+ * Returns the scopes of a token, except those that its service, integration or OAuth client has lost since the token was
+ * issued.
+ */
+function scopesOf({ scope, holderScopes, clientScopes }: BearerRow): readonly string[] {
+  return withinCeiling(scope.split(" "), holderScopes ?? clientScopes ?? undefined);
 }
 
 interface TokenUse {

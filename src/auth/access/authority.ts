@@ -63,12 +63,14 @@ export function excessOf(
  * The relation of a token to its user (contract 3.10):
  * - `sign_in`: issued by the login or the SSO exchange;
  * - `first_party`: issued to a first-party client, or by a password reset or an invitation;
- * - `personal`: a personal access token.
+ * - `personal`: a personal access token;
+ * - `integration`: the token of an integration, which is no person.
  */
 type TokenClass =
   | "sign_in"
   | "first_party"
   | "personal"
+  | "integration"
   | "third_party"
   | "impersonation"
   | "portal"
@@ -79,7 +81,15 @@ type TokenClass =
 
 /** The classes of tokens that a route accepts, by the demand of its access rule. This is the table of contract 3.10. */
 const ACCEPTED: Readonly<Record<TokenDemand, readonly TokenClass[]>> = {
-  any: ["sign_in", "first_party", "personal", "third_party", "impersonation", "portal"],
+  any: [
+    "sign_in",
+    "first_party",
+    "personal",
+    "integration",
+    "third_party",
+    "impersonation",
+    "portal",
+  ],
   own: ["sign_in", "first_party", "personal"],
   person: ["sign_in", "first_party"],
   sign_in: ["sign_in"],
@@ -89,16 +99,18 @@ const ACCEPTED: Readonly<Record<TokenDemand, readonly TokenClass[]>> = {
   service: ["service"],
 };
 
-type ClassifiedToken = Pick<Principal, "tokenKind" | "signInMethod" | "isThirdParty">;
+type ClassifiedToken = Pick<Principal, "tokenKind" | "signInMethod" | "isThirdParty" | "role">;
 
-function tokenClassOf({ tokenKind, signInMethod, isThirdParty }: ClassifiedToken): TokenClass {
+function tokenClassOf({ tokenKind, role, ...token }: ClassifiedToken): TokenClass {
+  const { signInMethod, isThirdParty } = token;
   switch (tokenKind) {
     case "access":
-      if (isThirdParty) return "third_party";
-      return signInMethod === "login" || signInMethod === "sso" ? "sign_in" : "first_party";
     case "dashboard_pat":
     case "api_pat":
-      return isThirdParty ? "third_party" : "personal";
+      if (isThirdParty) return "third_party";
+      if (role === "partner_integration") return "integration";
+      if (tokenKind !== "access") return "personal";
+      return signInMethod === "login" || signInMethod === "sso" ? "sign_in" : "first_party";
     case "impersonation":
     case "portal":
     case "password_reset":

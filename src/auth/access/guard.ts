@@ -1,5 +1,5 @@
 import type { Access, TokenDemand } from "../../http/access.ts";
-import type { Principal, Scope, SERVICE_SCOPES } from "../../http/principal.ts";
+import type { Principal, Role, Scope, SERVICE_SCOPES } from "../../http/principal.ts";
 import { Problem, type ProblemCode } from "../../lib/problem.ts";
 import { coversScopes } from "../decide.ts";
 import { everything, nothing, type Opens } from "./portal-pages.ts";
@@ -13,15 +13,17 @@ export function anyUser(scope?: Scope): Access {
   return allow(() => true, scope, { opens: everything });
 }
 
+const PARTNER_ROLES: readonly Role[] = ["partner_owner", "partner_admin", "partner_integration"];
+
 /**
- * Access rule that admits owners and admins of a partner, but no impersonator (contract 2.6 and 3.5). A portal
- * session, even one that an operator's link opened, is admitted if `opens` accepts its pages (contract 6.20).
+ * Access rule that admits owners, admins and integrations of a partner, but no impersonator (contract 2.6 and 3.5). A
+ * portal session, even one that an operator's link opened, is admitted if `opens` accepts its pages (contract 6.20).
  */
 export function partnerAdmin(scope: Scope, opens?: Opens): Access {
   return allow(
     ({ companyType, role, impersonatorId, pages }) =>
       companyType === "partner" &&
-      (role === "partner_owner" || role === "partner_admin") &&
+      PARTNER_ROLES.includes(role) &&
       (impersonatorId === null || pages !== null),
     scope,
     { opens },

@@ -1,5 +1,5 @@
 // The statements are raw SQL (db/statement.ts), because the bearer check reads tokens with every request.
-import { eq, getTableColumns, sql, type SQL } from "drizzle-orm";
+import { eq, getTableColumns, notInArray, sql, type SQL } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 
 import type { DbOrTx } from "../../../db/client.ts";
@@ -36,7 +36,10 @@ export function sessionEnd(
  * the event stream share this query. Every join is by primary key. No row is returned in these cases:
  * - the token was revoked;
  * - the user, the company or its partner is inactive;
- * - the impersonator is no longer an active admin of the account's partner or, for a portal link, of the platform.
+ * - the impersonator is no longer an active admin or integration of the account's partner or, for a portal link, an
+ *   active admin of the platform.
+ * `holderScopes` are the present scopes of the service or integration that holds the token, or that acts with it for
+ * another user; null for a person.
  */
 function liveBearer(jti: SQL, limits: SessionLimits): SQL {
   return sql`
@@ -49,7 +52,8 @@ function liveBearer(jti: SQL, limits: SessionLimits): SQL {
       c.type as "companyType", c.partner_id as "companyPartnerId",
       case when u.role = 'location_user'
         then array(select store_id from user_stores where user_id = u.id order by store_id) end as "storeIds",
-      case when u.role = 'service' then (select scopes from services where id = u.id) end as "serviceScopes",
+      case when u.role = 'service' then (select scopes from services where id = u.id)
+        else coalesce(u.scopes, i.scopes) end as "holderScopes",
       case when u.role = 'service' then (select partner_ids from services where id = u.id) end as "servicePartnerIds"
     from tokens t
     join users u on u.id = t.user_id
@@ -61,7 +65,7 @@ function liveBearer(jti: SQL, limits: SessionLimits): SQL {
     where t.jti = ${jti} and u.is_active and c.is_active and coalesce(p.is_active, true)
       and (t.impersonator_id is null or (i.is_active and case t.kind
         when 'portal' then i.role = 'super_admin'
-        else i.company_id = p.id and i.role in ('partner_owner', 'partner_admin') end))`;
+        else i.company_id = p.id and i.role in ('partner_owner', 'partner_admin', 'partner_integration') end))`;
 }
 
 /** Selects the live tokens among `jtis`, an array of token ids. */
@@ -113,7 +117,7 @@ const BEARER_COLUMNS = {
   companyType: companies.type,
   companyPartnerId: companies.partnerId,
   storeIds: nullable(list(userStores.storeId)),
-  serviceScopes: nullable(services.scopes),
+  holderScopes: nullable(services.scopes),
   servicePartnerIds: services.partnerIds,
 };
 
@@ -177,6 +181,9 @@ export const companyNames = {
  */
 export const isTenantActive =
   sql`(${companies.isActive} and coalesce(${partners.isActive}, true))`.mapWith(companies.isActive);
+
+/** Condition that leaves out the users that services and integrations act as (contract 10.7 and 10.10). */
+export const isPerson = notInArray(users.role, ["service", "partner_integration"]);
 
 /** Whether a user, the user's company and the partner above it are all active. */
 export const isUserActive = sql`(${users.isActive} and ${isTenantActive})`.mapWith(users.isActive);

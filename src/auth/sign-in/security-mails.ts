@@ -68,6 +68,30 @@ export async function mailAboutToken(
   });
 }
 
+interface NewIntegrationToken {
+  readonly integration: { readonly name: string; readonly companyId: number };
+  readonly actor: Principal;
+  readonly now: Date;
+}
+
+/** Mails the owners of a partner about a new token of an integration, which outlives the person who made it. */
+export async function mailAboutIntegration(
+  tx: Tx,
+  deps: SecurityMailDeps,
+  { integration: { name, companyId }, actor, now }: NewIntegrationToken,
+): Promise<void> {
+  if (!deps.config.securityMails) return;
+  await queue(tx, deps, await findMailedOwners(tx, companyId), {
+    now,
+    subject: "A new token of an integration",
+    event: "An access token for an integration of your company was created.",
+    facts: [
+      ["Integration", name],
+      ["Created by", actorName(actor)],
+    ],
+  });
+}
+
 const FACTOR_CHANGES = {
   added: { subject: "A new second factor", event: "A second factor was added to your account." },
   removed: {

@@ -2,38 +2,24 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
 import * as api from "./api-tokens.ts";
-import type { Db, Tx } from "../../../db/client.ts";
-import type { AuditAction } from "../../audit/model.ts";
-import { recordAudit } from "../../audit/queries.ts";
+import * as dashboard from "./dashboard-tokens.ts";
 import { BASE_PATH } from "../../http/access.ts";
 import type { Checks } from "../../http/checks.ts";
 import { errorResponse } from "../../http/errors.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
 import { join } from "../../http/join.ts";
 import { listOf, pageOf, pageQuery } from "../../http/list.ts";
-import type { Caller, Principal } from "../../http/principal.ts";
 import { loads } from "../../http/request-state.ts";
-import { shown } from "../../http/shown.ts";
-import { type Clock, isoInstant } from "../../lib/clock.ts";
-import { Problem } from "../../lib/problem.ts";
-import type { SecretBox } from "../../lib/secrets.ts";
 import { dashboardSignIn, ownSignIn, withStepUp } from "../access/guard.ts";
-import { creating } from "../keyed-requests.ts";
-import type { KeyRing } from "../keys/key-ring.ts";
-import { holdCaller, issueToken, sealedTokenContext } from "../sign-in/open-session.ts";
-import { type SecurityMailDeps, mailAboutToken } from "../sign-in/security-mails.ts";
 import {
   apiTokenBody,
   apiTokenList,
   dashboardTokenAnswer,
   newApiTokenAnswer,
   showApiToken,
-  type DashboardTokenAnswer,
 } from "./model.ts";
-import { deleteToken, findDashboardToken, type DashboardToken } from "./queries.ts";
 
-export interface PersonalTokenRouteDeps
-  extends Omit<DashboardTokenDeps, "config">, api.ApiTokenDeps {
+export interface PersonalTokenRouteDeps extends api.ApiTokenDeps {
   readonly checks: Checks;
 }
 
@@ -49,7 +35,12 @@ function dashboardTokenRoutes(deps: PersonalTokenRouteDeps) {
     .use(deps.checks)
     .get(
       "",
-      ({ principal, requestContext }) => viewDashboardToken(deps, { principal, requestContext }),
+      ({ principal, requestContext }) =>
+        dashboard.viewDashboardToken(
+          deps,
+          { principal, requestContext },
+          dashboard.ownHolder(principal),
+        ),
       {
         access,
         response: { 200: dashboardTokenAnswer, 404: missing },
@@ -63,7 +54,14 @@ function dashboardTokenRoutes(deps: PersonalTokenRouteDeps) {
     .post(
       "",
       async ({ principal, requestContext, status }) =>
-        status(201, await makeDashboardToken(deps, { principal, requestContext })),
+        status(
+          201,
+          await dashboard.makeDashboardToken(
+            deps,
+            { principal, requestContext },
+            dashboard.ownHolder(principal),
+          ),
+        ),
       {
         access,
         body: NO_FIELDS,
@@ -78,7 +76,11 @@ function dashboardTokenRoutes(deps: PersonalTokenRouteDeps) {
     .post(
       "/regenerate",
       ({ principal, requestContext }) =>
-        regenerateDashboardToken(deps, { principal, requestContext }),
+        dashboard.regenerateDashboardToken(
+          deps,
+          { principal, requestContext },
+          dashboard.ownHolder(principal),
+        ),
       {
         access,
         body: NO_FIELDS,
@@ -93,7 +95,11 @@ function dashboardTokenRoutes(deps: PersonalTokenRouteDeps) {
     .delete(
       "",
       async ({ principal, requestContext, status }) => {
-        await deleteDashboardToken(deps, { principal, requestContext });
+        await dashboard.deleteDashboardToken(
+          deps,
+          { principal, requestContext },
+          dashboard.ownHolder(principal),
+        );
         return status(204, undefined);
       },
       {
@@ -144,7 +150,7 @@ function apiTokenRoutes(deps: PersonalTokenRouteDeps) {
         const rows = await api.listApiTokens(deps, principal, page);
         return {
           ...listOf(rows, page, { key: api.apiTokenKey, show: showApiToken }),
-          dashboard_token: await describeDashboardToken(deps, principal),
+          dashboard_token: await dashboard.describeDashboardToken(deps, principal),
         };
       },
       {
@@ -178,124 +184,4 @@ function apiTokenRoutes(deps: PersonalTokenRouteDeps) {
         detail: { ...REVOKE_PERSONAL_ACCESS_TOKEN },
       },
     );
-}
-
-interface DashboardTokenDeps {
-  readonly db: Db;
-  readonly clock: Clock;
-  readonly box: SecretBox;
-  readonly keys: KeyRing;
-  readonly config: SecurityMailDeps["config"];
-}
-
-const KIND = "dashboard_pat";
-
-/**
- * Handles `GET /account/api-token`, which shows the user's dashboard token again. The audit log records this as
- * TOKEN_VIEWED.
- */
-async function viewDashboardToken(
-  deps: DashboardTokenDeps,
-  caller: Caller,
-): Promise<DashboardTokenAnswer> {
-  const { userId } = caller.principal;
-  const now = deps.clock.now();
-  return deps.db.transaction(async (tx) => {
-    const row = await requireDashboardToken(tx, userId);
-    await audit(tx, caller, { action: "TOKEN_VIEWED", jti: row.jti, now });
-    const token = deps.box.open(row.sealedToken, sealedTokenContext({ jti: row.jti, userId }));
-    return shown(dashboardTokenAnswer, {
-      token,
-      createdAt: row.issuedAt,
-      lastUsedAt: row.lastUsedAt,
-    });
-  });
-}
-
-/** Returns when the user's dashboard token was created and last used, or null if the user has none. */
-async function describeDashboardToken(
-  { db }: Pick<DashboardTokenDeps, "db">,
-  { userId }: Principal,
-) {
-  const row = await findDashboardToken(db, userId);
-  return row === undefined
-    ? null
-    : {
-        created_at: isoInstant(row.issuedAt),
-        last_used_at: row.lastUsedAt && isoInstant(row.lastUsedAt),
-      };
-}
-
-/** Handles `POST /account/api-token`: creates the dashboard token of the user. A user has at most one. */
-async function makeDashboardToken(
-  deps: DashboardTokenDeps,
-  caller: Caller,
-): Promise<DashboardTokenAnswer> {
-  const now = deps.clock.now();
-  return creating(deps.db, caller, async (tx) => {
-    await holdCaller(tx, caller.principal);
-    if ((await findDashboardToken(tx, caller.principal.userId)) !== undefined)
-      throw new Problem("token_exists");
-    return issue(tx, deps, caller, now);
-  });
-}
-
-/**
- * Replaces the dashboard token in one transaction: the old token stops working at the commit that creates the new one
- * (contract 4.18).
- */
-async function regenerateDashboardToken(
-  deps: DashboardTokenDeps,
-  caller: Caller,
-): Promise<DashboardTokenAnswer> {
-  const now = deps.clock.now();
-  return deps.db.transaction(async (tx) => {
-    await holdCaller(tx, caller.principal);
-    await revoke(tx, caller, now);
-    return issue(tx, deps, caller, now);
-  });
-}
-
-async function deleteDashboardToken(deps: DashboardTokenDeps, caller: Caller): Promise<void> {
-  const now = deps.clock.now();
-  await deps.db.transaction(async (tx) => {
-    await holdCaller(tx, caller.principal);
-    await revoke(tx, caller, now);
-  });
-}
-
-async function requireDashboardToken(tx: Tx, userId: number): Promise<DashboardToken> {
-  const row = await findDashboardToken(tx, userId);
-  if (row === undefined) throw new Problem("not_found");
-  return row;
-}
-
-async function revoke(tx: Tx, caller: Caller, now: Date): Promise<void> {
-  const { jti } = await requireDashboardToken(tx, caller.principal.userId);
-  await deleteToken(tx, jti);
-  await audit(tx, caller, { action: "TOKEN_REVOKED", jti, now });
-}
-
-async function issue(
-  tx: Tx,
-  deps: DashboardTokenDeps,
-  caller: Caller,
-  now: Date,
-): Promise<DashboardTokenAnswer> {
-  const { keys, box } = deps;
-  const { userId } = caller.principal;
-  const alone = { familyId: null, clientId: null, impersonatorId: null, ttlS: null };
-  const grant = { kind: KIND, userId, ...alone, scope: "*", now, box } as const;
-  const { token, jti } = await issueToken(tx, keys, grant);
-  await audit(tx, caller, { action: "TOKEN_ISSUED", jti, now });
-  await mailAboutToken(tx, deps, { userId, name: "of the dashboard", now });
-  return shown(dashboardTokenAnswer, { token, createdAt: now, lastUsedAt: null });
-}
-
-async function audit(
-  tx: Tx,
-  { principal: actor, requestContext }: Caller,
-  { action, jti, now }: { action: AuditAction; jti: string; now: Date },
-): Promise<void> {
-  await recordAudit(tx, { at: now, action, actor, requestContext, details: { kind: KIND, jti } });
 }

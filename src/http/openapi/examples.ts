@@ -78,6 +78,7 @@ const NAMED_EXAMPLES: Readonly<Record<string, Json>> = {
   plan_id: 4,
   provider_id: 2,
   service_id: 5,
+  integration_id: 41,
   inbox_id: 118,
   oauth_client_id: "3f0e8f7c-5a56-4f1b-9d0c-2f6f3c1f6b7a",
   review_id: 42,

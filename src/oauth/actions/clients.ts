@@ -12,6 +12,7 @@ import {
   SERVICE_AUTHORITY,
 } from "../../auth/access/authority.ts";
 import { creating } from "../../auth/keyed-requests.ts";
+import { holdTenant } from "../../auth/user-queries.ts";
 import type { Page } from "../../http/list.ts";
 import type { Caller } from "../../http/principal.ts";
 import { toFieldErrors } from "../../http/rules.ts";
@@ -131,7 +132,7 @@ const CLIENTS_PER_PARTNER = 50;
 
 async function enforceClientLimit(tx: Tx, { companyId }: OAuthClient): Promise<void> {
   if (companyId === null) return;
-  await queries.holdTenant(tx, companyId);
+  await holdTenant(tx, companyId);
   if ((await queries.countClients(tx, companyId)) >= CLIENTS_PER_PARTNER)
     throw new Problem("limit_reached");
 }

@@ -71,7 +71,7 @@ const ODD_NAME =
 async function oddUsers({ sql }: RawDb): Promise<UserRow[]> {
   const rows = await sql<UserRow[]>`
     select id, email, name from users
-     where role <> 'service'
+     where role not in ('service', 'partner_integration')
        and (email !~ ${PLAIN_EMAIL} or email ~ '[@.]xn--' or octet_length(email) > ${ADDRESS_BYTES}
             or name ~ ${ODD_NAME} or char_length(name) > ${NAME_CHARS})
      order by id limit ${MAX_READ}`;

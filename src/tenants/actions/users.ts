@@ -114,7 +114,8 @@ export async function userUpdateErrors(
     // An unchanged email is not checked, because another user may already share its mailbox.
     email === undefined || email === user.email ? false : isEmailTaken(db, email, user.id),
   ]);
-  const role = body.role ?? (user.role === "service" ? undefined : user.role);
+  const isPerson = user.role !== "service" && user.role !== "partner_integration";
+  const role = body.role ?? (isPerson ? user.role : undefined);
   // A change to another role removes the stores of a location user.
   const kept = role === user.role ? user.storeIds : [];
   const store_ids = "store_ids" in body ? body.store_ids : kept;

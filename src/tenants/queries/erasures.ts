@@ -1,10 +1,11 @@
-import { and, desc, eq, lt, ne, sql } from "drizzle-orm";
+import { and, desc, eq, lt, sql } from "drizzle-orm";
 
 import { anyOf } from "../../../db/conditions.ts";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { companies, users } from "../../../db/schema/companies.ts";
 import { erasures } from "../../../db/schema/erasures.ts";
 import { reviews } from "../../../db/schema/reviews.ts";
+import { isPerson } from "../../auth/access/queries.ts";
 import type { Page } from "../../http/list.ts";
 import type { Counts, Erasure } from "../erasure-model.ts";
 
@@ -36,7 +37,7 @@ export async function insertErasure(
   await tx.insert(erasures).values(one);
 }
 
-/** Reads the data of a user that an erasure needs; undefined for the user of a service. */
+/** Reads the data of a user that an erasure needs; undefined for a service or an integration. */
 export async function personOf(db: DbOrTx, wanted: number) {
   const { email, role, companyId } = users;
   const { type: companyType, partnerId } = companies;
@@ -44,7 +45,7 @@ export async function personOf(db: DbOrTx, wanted: number) {
     .select({ email, role, companyId, companyType, partnerId })
     .from(users)
     .innerJoin(companies, eq(companies.id, companyId))
-    .where(and(eq(users.id, wanted), ne(role, "service")));
+    .where(and(eq(users.id, wanted), isPerson));
   return row;
 }
 

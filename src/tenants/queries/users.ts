@@ -10,14 +10,11 @@ import { normalEmail } from "../../lib/email.ts";
 import type { Role } from "../../http/principal.ts";
 import type { Found, Page } from "../../http/list.ts";
 import type { Employer, User, UserQuery } from "../model.ts";
-import { companyNames, isPartnerOfCompany, partners } from "../../auth/access/queries.ts";
+import { companyNames, isPartnerOfCompany, isPerson, partners } from "../../auth/access/queries.ts";
 import { changedSince, type Changes, isWanted, type Wanted } from "./companies.ts";
 
 /** SQL expression for the digest of a user's email, equal to that of `emailDigest` in src/auth/email.ts. */
 const digestOfEmail = sql`encode(sha256(convert_to(coalesce(${users.normalEmail}, ${users.email}), 'UTF8')), 'hex')`;
-
-/** Condition that leaves out the users that services of the platform act as (contract 10.7). */
-const isPerson = ne(users.role, "service");
 
 function selectUsers(db: DbOrTx) {
   const ownStores = db
@@ -117,11 +114,13 @@ export async function employerOf(db: DbOrTx, companyId: number): Promise<Employe
 
 type NewUserRow = Omit<
   typeof users.$inferSelect,
-  "id" | "normalEmail" | "sharesEmail" | "isActive" | "updatedAt"
+  "id" | "normalEmail" | "sharesEmail" | "scopes" | "isActive" | "updatedAt"
 > &
   Pick<User, "storeIds"> & {
     /** An id from `ownId`. If it is absent, the user gets the next id of the table. */
     readonly id?: number;
+    /** The scopes of an integration; absent for a person. */
+    readonly scopes?: string[];
   };
 
 export async function insertUser(tx: Tx, { storeIds, ...one }: NewUserRow): Promise<number> {

@@ -7,7 +7,6 @@ import { auditEntry, AuditExport, auditExportQuery, auditQuery } from "../../aud
 import { inPerson, partnerAdmin, partnerOwner, withStepUp } from "../../auth/access/guard.ts";
 import { teamAccessRoutes } from "../../auth/team-routes.ts";
 import { type Access, BASE_PATH } from "../../http/access.ts";
-import type { Checks } from "../../http/checks.ts";
 import { errorResponse } from "../../http/errors.ts";
 import { loads } from "../../http/request-state.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
@@ -30,6 +29,7 @@ import {
 import { companiesOf } from "../queries/companies.ts";
 import { storesOf } from "../queries/stores.ts";
 import { StoreObject, storeQuery } from "../store-model.ts";
+import { type IntegrationRouteDeps, integrationRoutes } from "./integrations.ts";
 import { securityRoutes } from "./security.ts";
 
 interface TeamAccess {
@@ -186,8 +186,7 @@ function stateRoutes(deps: PartnerRouteDeps, { managing }: TeamAccess) {
     );
 }
 
-export interface PartnerRouteDeps extends AdminDeps {
-  readonly checks: Checks;
+export interface PartnerRouteDeps extends IntegrationRouteDeps {
   readonly config: AdminDeps["config"] & Pick<Config, "sessionLimits">;
 }
 
@@ -198,7 +197,10 @@ const reading = partnerAdmin("*");
  */
 const managing = withStepUp(inPerson(partnerOwner()));
 
-/** Defines the routes for a partner's own team, accounts, stores, audit log, sign-ins and tokens (contract 10.5). */
+/**
+ * Defines the routes for a partner's own team, accounts, stores, audit log, sign-ins, tokens and integrations (contract
+ * 10.5 and 10.10).
+ */
 export function partnerRoutes(deps: PartnerRouteDeps) {
   return join(
     teamRoutes(deps, { reading, managing }),
@@ -206,6 +208,7 @@ export function partnerRoutes(deps: PartnerRouteDeps) {
     auditRoutes(deps),
     teamAccessRoutes(deps),
     securityRoutes(deps),
+    integrationRoutes(deps),
   );
 }
 

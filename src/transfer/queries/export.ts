@@ -1,6 +1,18 @@
 // The queries of an export. They read all records of a scope, mostly in chunks in the order of their ids.
 
-import { and, asc, eq, getTableColumns, gt, isNotNull, ne, or, sql, type SQL } from "drizzle-orm";
+import {
+  and,
+  asc,
+  eq,
+  getTableColumns,
+  gt,
+  isNotNull,
+  isNull,
+  ne,
+  or,
+  sql,
+  type SQL,
+} from "drizzle-orm";
 
 import type { Tx } from "../../../db/client.ts";
 import { anyOf, arrayOf } from "../../../db/conditions.ts";
@@ -124,8 +136,8 @@ export const connections = (tx: Tx, scope: Scope) =>
   );
 
 /**
- * Reads the users of partners and accounts. Users of the platform and of its services are not exported, because every
- * installation has its own.
+ * Reads the people of partners and accounts. Users of the platform and of its services are not exported, because every
+ * installation has its own. Integrations are not, because their tokens are not either.
  */
 export const users = (tx: Tx, scope: Scope) => {
   const { accountId } = scope;
@@ -146,6 +158,7 @@ export const users = (tx: Tx, scope: Scope) => {
       .where(
         and(
           ne(companyTable.type, "platform"),
+          isNull(userTable.scopes),
           accountId === undefined ? companiesWithin(scope) : eq(userTable.companyId, accountId),
           gt(userTable.id, after),
         ),

@@ -104,6 +104,7 @@ export function usersBy(tx: DbOrTx, keys: Keys, emails: readonly string[] = []) 
         externalId: users.externalId,
         email: users.email,
         name: users.name,
+        role: users.role,
         companyId: users.companyId,
       })
       .from(users)

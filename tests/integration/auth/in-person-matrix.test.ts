@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { createApp } from "../../../src/app.ts";
 import { BASE_PATH } from "../../../src/http/access.ts";
 import type { SignInMethod } from "../../../src/http/principal.ts";
+import { addIntegration } from "../../support/callers.ts";
 import { addClient } from "../../support/oauth.ts";
 import { sessionOf } from "../../support/sessions.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
@@ -55,6 +56,8 @@ const KINDS = {
   "dashboard's personal": ["personal"],
   "API's personal": ["personal"],
   "API's personal, narrow": ["personal", "narrow"],
+  "integration's": ["integration"],
+  "integration's, narrow": ["integration", "narrow"],
   "third party": ["third_party"],
   "third party, narrow": ["third_party", "narrow"],
   impersonation: ["impersonation"],
@@ -93,6 +96,9 @@ const ROUTES = {
   person: `
     GET /account/personal-access-tokens
     GET /account/security
+    GET /partner/integrations
+    GET /partner/integrations/:id
+    GET /partner/integrations/:id/api-token
     GET /partner/security
     GET /partner/sessions
     GET /account/team-sessions
@@ -178,6 +184,7 @@ const TOKEN_CLASSES = [
   "sign_in",
   "first_party",
   "personal",
+  "integration",
   "third_party",
   "impersonation",
   "portal",
@@ -280,6 +287,12 @@ async function tokenOf(user: TestUser, kind: Kind): Promise<string | undefined> 
       return grant({ userId, kind: "api_pat", name: "one" });
     case "API's personal, narrow":
       return grant({ userId, kind: "api_pat", name: "one", scope: NARROW });
+    case "integration's":
+      return (await addIntegration(api, await signIn(p1.owner, "login"))).token;
+    case "integration's, narrow": {
+      const scopes = [NARROW];
+      return (await addIntegration(api, await signIn(p1.owner, "login"), { scopes })).token;
+    }
     case "third party":
       return signIn(user, "authorization_code", { clientId: await thirdParty() });
     case "third party, narrow":

@@ -2,6 +2,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 
 import { PASSWORD, startApi, type Answer, type TestApi } from "../../support/api.ts";
 import { mailsTo } from "../../support/auth-mails.ts";
+import { addIntegration } from "../../support/callers.ts";
 import { challenged, prove, withApp } from "../../support/factors.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
 import { addUser } from "../../support/tenants.ts";
@@ -146,6 +147,25 @@ test("a changed URL and a rotated secret are mailed to the partner's owners, in 
   expect(contentOf(mails)).not.toContain(secretIn(rotated.body));
   const others = await noticesTo(tenants.partners[0].owner.email);
   expect(others.filter(({ subject }) => subject.includes("webhook"))).toEqual([]);
+});
+
+test("a new token of an integration is mailed to the partner's owners, without the token", async () => {
+  const { email } = await ownerOf("machine");
+  const token = await api.login(email);
+  const made = await addIntegration(api, token, { name: "CRM" });
+  const next = await post(token, `/partner/integrations/${made.id}/api-token/regenerate`);
+  expect(next.status).toBe(200);
+  const mails = await noticesTo(email);
+  expect(mails.map(({ subject }) => subject)).toEqual(
+    Array.from({ length: 2 }, () => "Brand p1: A new token of an integration"),
+  );
+  expect(mails[0]?.text).toContain("CRM");
+  for (const secret of [made.token, secretIn(next.body)])
+    expect(contentOf(mails)).not.toContain(secret);
+  for (const other of [tenants.partners[0].admin.email, tenants.partners[1].owner.email]) {
+    const theirs = await noticesTo(other);
+    expect(theirs.filter(({ subject }) => subject.includes("integration"))).toEqual([]);
+  }
 });
 
 test("nobody is mailed where the setting is off", async () => {

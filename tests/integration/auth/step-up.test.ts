@@ -189,6 +189,9 @@ const domains = () => [`c${++made}.example.com`];
 const email = () => `step-up-${++made}@p1.test`;
 let made = 0;
 
+/** The integration whose token one test makes, and others show and replace. */
+let integrationId: number | undefined;
+
 /** The id in the path of a route, by what comes before it. */
 const IDS: Readonly<Record<string, () => Promise<string | number>>> = {
   "/sso/clients": client,
@@ -207,6 +210,11 @@ const IDS: Readonly<Record<string, () => Promise<string | number>>> = {
     return Number((await freshly(root(), "POST", "/admin/services", body))["id"]);
   },
   "/admin/partners": async () => partnerId(),
+  "/partner/integrations": async () => {
+    const body = { name: "Machine", scopes: ["webhooks:read"] };
+    const make = async () => (await freshly(owner(), "POST", "/partner/integrations", body))["id"];
+    return (integrationId ??= Number(await make()));
+  },
   "/partner/webhooks": subscription,
 };
 
@@ -237,6 +245,9 @@ const GUARDED: Readonly<Record<string, () => Promise<Call>>> = {
   "GET /account/api-token": of(owner),
   "POST /account/api-token/regenerate": of(owner),
   "POST /account/personal-access-tokens": of(owner, () => ({ name: "one" })),
+  "POST /partner/integrations/:id/api-token": of(owner),
+  "GET /partner/integrations/:id/api-token": of(owner),
+  "POST /partner/integrations/:id/api-token/regenerate": of(owner),
   "POST /partner/account-owner/token": of(owner, () => ({
     account_id: world.tenants.partners[0].accounts[0].id,
   })),

@@ -206,6 +206,15 @@ const CREATING: Readonly<Record<string, Creating>> = {
     by: "owner",
     body: (nth) => ({ email: `mate-${nth}@made.test`, name: "Mate", role: "partner_admin" }),
   },
+  "/partner/integrations": {
+    by: "owner",
+    body: (nth) => ({ name: `integration-${nth}`, scopes: ["reviews:read"] }),
+  },
+  "/partner/integrations/:id/api-token": {
+    by: "owner",
+    body: () => ({}),
+    undo: () => `/partner/integrations/${ids["integration"]}/api-token`,
+  },
   "/partner/webhooks": {
     by: "owner",
     body: () => ({
@@ -260,9 +269,11 @@ beforeAll(async () => {
   const [plan] = await database.db.sql<{ id: number }[]>`select id from plans limit 1`;
   ids["plan"] = plan?.id ?? 0;
   const service = { name: "Service", scopes: ["actions:write"] };
-  ids["service"] = Number(
-    (await api.call("POST", "/admin/services", { token: tokens.root, body: service })).body["id"],
-  );
+  const integration = { name: "Integration", scopes: ["reviews:read"] };
+  const made = async (by: By, path: string, body: object) =>
+    Number((await api.call("POST", path, { token: tokens[by], body })).body["id"]);
+  ids["service"] = await made("root", "/admin/services", service);
+  ids["integration"] = await made("owner", "/partner/integrations", integration);
 });
 
 /** Deletes what an answer told of, where a second record would be refused. */
@@ -337,12 +348,15 @@ interface Sent {
 
 let made = 0;
 
+/** The records, other than a partner, whose id is in a path, by the second word of the path. */
+const OF_ID: Readonly<Record<string, string>> = {
+  services: "service",
+  integrations: "integration",
+};
+
 function newRequest(route: string, { by, body }: Creating): Sent {
   return {
-    path: route.replace(
-      ":id",
-      String(route.startsWith("/admin/services") ? ids["service"] : ids["partner"]),
-    ),
+    path: route.replace(":id", String(ids[OF_ID[route.split("/")[2] ?? ""] ?? "partner"])),
     body: body(++made),
     key: crypto.randomUUID(),
     token: tokens[by] ?? "",

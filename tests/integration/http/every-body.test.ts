@@ -7,6 +7,7 @@ import { BASE_PATH } from "../../../src/http/access.ts";
 import { fieldsOf } from "../../../src/lib/fields.ts";
 import { created, report, reviewIdOf, send } from "../../support/factory.ts";
 import { HOSTILE_EMAILS, HOSTILE_NAMES } from "../../support/hostile-texts.ts";
+import { addIntegration } from "../../support/callers.ts";
 import { challenged, withApp } from "../../support/factors.ts";
 import { addClient } from "../../support/oauth.ts";
 import { addSsoConnection, addUser } from "../../support/tenants.ts";
@@ -169,6 +170,7 @@ beforeAll(async () => {
   tokens.set("/reset-password", await world.api.login(world.tenants.partners[1].owner.email));
   const service = await addService(world, ["actions:write", "tokens:introspect"]);
   ids["/admin/services"] = String(service.id);
+  ids["/partner/integrations"] = String((await addIntegration(world.api, world.tokens.owner)).id);
   for (const path of ["/platform/actions", "/platform/introspect"]) tokens.set(path, service.token);
 });
 

@@ -356,7 +356,7 @@ describe("operations that create, change and end records", () => {
     });
   });
 
-  test("a partner's clients, tokens and subscriptions", async () => {
+  test("a partner's clients, tokens, integrations and subscriptions", async () => {
     const { owner } = world.tokens;
     const client = await done(owner, "POST", "/partner/oauth-clients", {
       name: "Described",
@@ -373,6 +373,15 @@ describe("operations that create, change and end records", () => {
     await done(owner, "POST", "/account/api-token");
     await done(owner, "POST", "/account/api-token/regenerate");
     await done(owner, "DELETE", "/account/api-token");
+    const machine = { name: "Described", scopes: ["webhooks:read"] };
+    const integration = await done(owner, "POST", "/partner/integrations", machine);
+    const at = `/partner/integrations/${String(integration["id"])}`;
+    await done(owner, "PATCH", at, { scopes: ["reviews:read"] });
+    await done(owner, "POST", `${at}/api-token`);
+    await done(owner, "GET", `${at}/api-token`);
+    await done(owner, "POST", `${at}/api-token/regenerate`);
+    await done(owner, "DELETE", `${at}/api-token`);
+    await done(owner, "DELETE", at);
     const { id } = await world.subscribe();
     const subscription = `/partner/webhooks/${id}`;
     await done(owner, "PATCH", subscription, { label: "Described" });

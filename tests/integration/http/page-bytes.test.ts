@@ -186,6 +186,7 @@ const OTHERS: Readonly<Record<string, number | string>> = {
   "/admin/users/{id}/identities": 400,
   "/partner/accounts": "the names of all stores, which operators write",
   "/partner/audit-log": 1_024,
+  "/partner/integrations": 300,
   "/partner/oauth-clients":
     "20 addresses of 2 KiB in each row: 4,200 KiB, the size at which a page ends",
   "/partner/sessions": 200,

@@ -4,6 +4,7 @@ import { join } from "node:path";
 
 import { createApp } from "../../../src/app.ts";
 import { BASE_PATH } from "../../../src/http/access.ts";
+import { addIntegration } from "../../support/callers.ts";
 import { fixture } from "../../support/fixture.ts";
 import { addService, startWebhooks } from "../../support/webhooks.ts";
 
@@ -75,6 +76,7 @@ async function tokensByCaller() {
     account_owner: tokens.account,
     account_user: await api.login(tenants.partners[0].accounts[0].user.email),
     location_user: tokens.location,
+    partner_integration: (await addIntegration(api, tokens.owner)).token,
     service: (await addService(world, ["actions:write", "tokens:introspect"])).token,
   };
 }
@@ -85,18 +87,23 @@ const OF_ACCOUNTS: readonly Role[] = ["account_owner", "account_user", "location
 const USERS: readonly Role[] = ["super_admin", "partner_owner", "partner_admin", ...OF_ACCOUNTS];
 
 /**
- * The callers of each group of contract 3.3, and of the routes that contracts 4.25, 4.27 and 10.5 leave to owners. The
- * first pattern that fits counts.
+ * The callers of each group of contract 3.3, and of the routes that contracts 4.25, 4.27, 10.5 and 10.10 leave to owners
+ * or to people. The first pattern that fits counts.
  */
 const GROUPS: readonly (readonly [RegExp, readonly Role[]])[] = [
-  [/ \/sso\/revoking-token$/, [...USERS, "service"]],
+  [/ \/sso\/revoking-token$/, [...USERS, "partner_integration", "service"]],
   [/ \/(?:admin|sso)\//, ["super_admin"]],
   [/ \/partner\/(?:security|sessions)\b/, ["partner_owner"]],
   [
     /^(?:POST|PATCH|DELETE) \/partner\/users\b|\/partner\/users\/\{id\}\/identities/,
     ["partner_owner"],
   ],
-  [/ \/partner\//, ["partner_owner", "partner_admin"]],
+  [
+    /^(?:POST|PATCH|DELETE) \/partner\/integrations\b|\/partner\/integrations\/\{id\}\/api-token/,
+    ["partner_owner"],
+  ],
+  [/ \/partner\/(?:integrations|tokens|embedding)\b/, ["partner_owner", "partner_admin"]],
+  [/ \/partner\//, ["partner_owner", "partner_admin", "partner_integration"]],
   [/ \/account\/(?:sessions|api-token|personal-access-tokens|second-factors)\b/, USERS],
   [/ \/account\/(?:security|team-sessions|team-tokens)\b/, ["account_owner"]],
   [/ \/account\//, OF_ACCOUNTS],

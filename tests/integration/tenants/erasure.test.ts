@@ -7,6 +7,7 @@ import { emailDigest } from "../../../src/auth/email.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { eraseChunk } from "../../../src/tenants/actions/erase.ts";
 import { PASSWORD } from "../../support/api.ts";
+import { addIntegration } from "../../support/callers.ts";
 import { challenged, prove, withApp } from "../../support/factors.ts";
 import { createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
 import {
@@ -251,7 +252,7 @@ describe("an erased user", () => {
     expect(await factorRows(other.user.id)).toMatchObject({ apps: 1, codes: 10 });
   });
 
-  test("is neither the last owner, nor the operator, nor a service", async () => {
+  test("is neither the last owner, nor the operator, nor a service or an integration", async () => {
     const [partner] = world.tenants.partners;
     for (const user of [partner.owner, partner.accounts[0].owner])
       expect(await codeOf(request({ user_id: user.id }))).toEqual([409, "last_owner"]);
@@ -263,8 +264,11 @@ describe("an erased user", () => {
       name: "Bot",
       scopes: ["actions:write"],
     });
-    const { status, body } = await request({ user_id: service["id"] });
-    expect([status, body["errors"]]).toEqual([422, { user_id: ["is not a user"] }]);
+    const integration = await addIntegration(world.api, world.tokens.owner);
+    for (const { id } of [service, integration]) {
+      const { status, body } = await request({ user_id: id });
+      expect([status, body["errors"]]).toEqual([422, { user_id: ["is not a user"] }]);
+    }
   });
 });
 
@@ -353,7 +357,7 @@ const IMPERSONAL_COLUMNS: Readonly<Record<string, readonly string[]>> = {
     "kid",
     "sealed_token",
   ],
-  users: ["role", "password_hash"],
+  users: ["role", "password_hash", "scopes"],
 };
 
 /**

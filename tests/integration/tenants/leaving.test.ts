@@ -8,6 +8,7 @@ import { systemClock } from "../../../src/lib/clock.ts";
 import { readConfig } from "../../../src/lib/config.ts";
 import { fieldsOf } from "../../../src/lib/fields.ts";
 import { deletionChunk } from "../../../src/tenants/actions/delete-companies.ts";
+import { addIntegration } from "../../support/callers.ts";
 import { createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
 import { connectStore, created, queuedFor, report, send } from "../../support/factory.ts";
 import { fixture } from "../../support/fixture.ts";
@@ -404,6 +405,7 @@ async function fillPartner(name: string) {
   await call("PATCH", "/partner/embedding", { origins: ["https://frame.example"] });
   await call("POST", "/partner/portal-links", { pages: ["webhooks"] });
   await call("POST", "/partner/oauth-clients", { name, redirect_uris: ["https://app.example/cb"] });
+  await addIntegration(api, token, { name });
   const pat = await call("POST", "/account/personal-access-tokens", {
     name,
     scopes: ["webhooks:read"],

@@ -160,6 +160,7 @@ const COLUMNS: {
     sharesEmail: "follows from the email",
     name: "user.name",
     role: "user.role",
+    scopes: "integrations are not exported",
     passwordHash: "user.password_hash",
     isActive: "user.is_active",
     externalId: "user.external_id",

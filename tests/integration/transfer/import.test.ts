@@ -505,6 +505,26 @@ test("a command without a file, and one for a file that is not there, explains i
   }
 });
 
+test("an integration is in no export, and no line of a user means or makes one", async () => {
+  const { sql } = database.db;
+  const [row] = await sql<{ id: number }[]>`
+    insert into users (company_id, email, name, role, scopes, created_at, updated_at)
+    values (${FIRST_ID}, 'integration:one', 'CRM', 'partner_integration', '{*}', now(), now()) returning id`;
+  const user = { kind: "user", email: "m@moved.example", name: "M", partner_id: FIRST_ID };
+  const said = async (fields: object) => {
+    const ran = await run("import", [await write("integration", [{ ...user, ...fields }])]);
+    expect(ran.status).toBe(1);
+    return ran.said;
+  };
+  expect(await said({ id: row?.id, role: "partner_admin" })).toContain(
+    `id is that of the integration ${row?.id} "CRM": integrations and users share their ids; omit id`,
+  );
+  expect(await said({ role: "partner_integration" })).toContain("role must be");
+  const file = join(directory, "without-integrations.ndjson");
+  expect((await run("export", [file])).status).toBe(0);
+  expect((await linesOf(file)).filter((one) => one["name"] === "CRM")).toEqual([]);
+});
+
 type LineFault = Parameters<Report["onFault"]>[0];
 
 const AS_BY_DEFAULT = { isDryRun: false, resumes: false, announces: false, skipsFaulty: false };

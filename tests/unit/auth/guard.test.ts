@@ -63,6 +63,15 @@ describe("access rules", () => {
   });
 });
 
+test("an integration passes for an admin, and for no person whatever its token is", () => {
+  for (const tokenKind of ["dashboard_pat", "api_pat", "access"] as const) {
+    const caller = principal("partner_integration", { tokenKind });
+    expect(partnerAdmin("webhooks:read").refuse(caller)).toBeUndefined();
+    for (const access of [partnerOwner(), selfService(), ownSignIn(), inPerson(partnerAdmin("*"))])
+      expect(access.refuse(caller)).toBe("forbidden");
+  }
+});
+
 test("the session of a portal link is rejected by every route that does not open its pages, whatever its scopes", () => {
   const opened = { tokenKind: "portal", pages: ["webhooks"], signInMethod: "portal" } as const;
   const session = principal("partner_owner", opened);

@@ -39,7 +39,7 @@ const CATEGORY_PATTERNS = [
     "Sign-in",
     /^(AUTH|SECOND|RECOVERY|OTP|PASSWORD|SSO|SESSION|IMPERSONATION|CODE|CONSENT)/,
   ],
-  ["tokens", "Tokens and clients", /^(TOKEN|REFRESH|CLIENT|KEY|SERVICE)/],
+  ["tokens", "Tokens and clients", /^(TOKEN|REFRESH|CLIENT|KEY|SERVICE|INTEGRATION)/],
   ["webhooks", "Webhooks", /^(WEBHOOK|EMBEDDING|PORTAL|ALERTS)/],
   ["users", "Users and companies", /^(USER|COMPANY|ERASURE|TENANT)/],
   ["platform", "Platform", /^/],
