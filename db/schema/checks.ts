@@ -30,7 +30,7 @@ export const endpointChecks = pgTable(
     createdAt: instant("created_at").notNull(),
     startedAt: instant("started_at"),
     finishedAt: instant("finished_at"),
-    /** The list of `Finding` of `src/outbox/endpoint-check.ts`. */
+    /** The list of `Finding` of `src/outbox/check-findings.ts`. */
     findings: json("findings"),
   },
   (t) => [

@@ -99,7 +99,7 @@ export const users = pgTable(
     }).notNull(),
     /**
      * The scopes of an integration of a partner (contract 10.10); null for all other users. A check ties them to the
-     * role, and refuses a password.
+     * role, and refuses a password and an address.
      */
     scopes: text("scopes").array(),
     /**

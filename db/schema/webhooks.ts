@@ -45,7 +45,10 @@ export const webhookSubscriptions = pgTable(
     previousSecretExpiresAt: instant("previous_secret_expires_at"),
     /** The names of the headers that the partner adds to the POSTs (contract 6.22), as in `sealedHeaders`. */
     headerNames: text("header_names").array().notNull().default([]),
-    /** These headers with their values, as a sealed JSON object; null if there are none. */
+    /**
+     * These headers with their values, as a sealed JSON object; null if there are none. A trigger removes them if the
+     * URL changes and they do not, as version 0.1.0 changes it.
+     */
     sealedHeaders: text("sealed_headers"),
     lastBatchDispatchedAt: instant("last_batch_dispatched_at"),
     nextBatchAt: instant("next_batch_at"),

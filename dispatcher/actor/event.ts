@@ -86,6 +86,8 @@ export interface LoadRequest {
   readonly shard: number;
   /** The ordering that the actor knows; undefined before its first load. */
   readonly ordering?: Subscription["ordering"] | undefined;
+  /** Whether requests carry numbers, as far as the actor knows (contract 7.19). */
+  readonly isNumbered?: boolean;
   /** The generation of the actor when it sent the request. The actor ignores results of an older generation. */
   readonly generation: number;
   /** Only entries above this sequence number are read. Tests are always read. */

@@ -168,7 +168,8 @@ export function loadRequest(actor: Actor, limit: number): LoadRequest {
   const exceptReviews = lanes.map((lane) => lane.reviewId);
   const maxBytes = limit * ENTRY_BYTES;
   const ordering = actor.subscription?.ordering;
-  return { id, shard, ordering, generation, after, limit, maxBytes, exceptReviews };
+  const isNumbered = (actor.subscription?.settledLimit ?? null) !== null;
+  return { id, shard, ordering, isNumbered, generation, after, limit, maxBytes, exceptReviews };
 }
 
 type LoadAmount = Pick<LoadRequest, "limit" | "maxBytes">;

@@ -1,7 +1,7 @@
 import { and, asc, eq, sql } from "drizzle-orm";
 
 import type { Db } from "../../db/client.ts";
-import { anyOf } from "../../db/conditions.ts";
+import { anyOf, anyOfQuery } from "../../db/conditions.ts";
 import { endpointChecks, isOpenCheck } from "../../db/schema/checks.ts";
 import { companies } from "../../db/schema/companies.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
@@ -26,26 +26,45 @@ export function openChecks(db: Db) {
 
 export type OpenCheck = Awaited<ReturnType<typeof openChecks>>[number];
 
-/** Starts pending checks, and returns those that no other process has started. */
+/**
+ * Starts pending checks, and returns those that no other process has started. A locked row waits for the next look, so
+ * that it does not hold up the checks of other partners.
+ */
 export async function startChecks(db: Db, ids: readonly string[], at: Date) {
-  const { id, subscriptionId, state } = endpointChecks;
+  const { id, subscriptionId } = endpointChecks;
   return db
     .update(endpointChecks)
     .set({ state: "running", startedAt: at })
-    .where(and(anyOf(id, ids), eq(state, "pending")))
+    .where(anyOfQuery(id, unlocked(db, ids, "pending")))
     .returning({ id, subscriptionId });
 }
 
-/** Ends running checks. A check whose subscription was deleted has ended already and stays as it is. */
-export async function endChecks(
+/** Ends the running checks whose process has died, except locked ones, as `startChecks` does. */
+export async function endLostChecks(db: Db, ids: readonly string[], at: Date): Promise<void> {
+  await db
+    .update(endpointChecks)
+    .set({ state: "interrupted", reason: "process_ended", finishedAt: at })
+    .where(anyOfQuery(endpointChecks.id, unlocked(db, ids, "running")));
+}
+
+function unlocked(db: Db, ids: readonly string[], state: Check["state"]) {
+  return db
+    .select({ id: endpointChecks.id })
+    .from(endpointChecks)
+    .where(and(anyOf(endpointChecks.id, ids), eq(endpointChecks.state, state)))
+    .for("update", { skipLocked: true });
+}
+
+/** Ends a running check. If its subscription was deleted, it has ended already and stays as it is. */
+export async function endCheck(
   db: Db,
-  ids: readonly string[],
+  id: string,
   { finishedAt, ...end }: CheckEnd & { readonly finishedAt: Date },
 ): Promise<void> {
   await db
     .update(endpointChecks)
     .set({ ...end, finishedAt })
-    .where(and(anyOf(endpointChecks.id, ids), eq(endpointChecks.state, "running")));
+    .where(and(eq(endpointChecks.id, id), eq(endpointChecks.state, "running")));
 }
 
 /**

@@ -50,8 +50,7 @@ export function checksJob(deps: CheckJobDeps, stop: AbortSignal): Job {
     async run() {
       const at = clock.now();
       const { lost, due } = sortChecks(await queries.openChecks(db), at);
-      if (lost.length > 0)
-        await queries.endChecks(db, lost, { ...interrupted("process_ended"), finishedAt: at });
+      if (lost.length > 0) await queries.endLostChecks(db, lost, at);
       const started =
         due.length === 0 || stop.aborted ? [] : await queries.startChecks(db, due, at);
       for (const one of started) {
@@ -87,7 +86,7 @@ async function runCheck(
   const run = new CheckRun(deps, client, { id, stop });
   try {
     const end = await run.end(subscriptionId);
-    await queries.endChecks(db, [id], { ...end, finishedAt: clock.now() });
+    await queries.endCheck(db, id, { ...end, finishedAt: clock.now() });
   } catch (error) {
     // The check counts as lost after a while.
     log.warn("check.failed", { check_id: id, ...errorFields(error) });
@@ -131,8 +130,11 @@ class CheckRun {
     const abort = () => this.#abort();
     this.#stop.addEventListener("abort", abort, { once: true });
     const send = (request: CheckRequest) => this.#send(request, endpoint.partnerId);
-    const findings = await checkEndpoint(endpoint, { now: () => clock.now(), newUlid, send });
-    this.#stop.removeEventListener("abort", abort);
+    const findings = await checkEndpoint(endpoint, {
+      now: () => clock.now(),
+      newUlid,
+      send,
+    }).finally(() => this.#stop.removeEventListener("abort", abort));
     if (findings === undefined) return interrupted(this.#reason);
     return { state: "done", reason: null, findings };
   }

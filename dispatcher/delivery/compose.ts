@@ -11,7 +11,7 @@ import {
 import {
   headerNamesOf,
   hiddenHeaders,
-  hideIn,
+  hiding,
   type OwnHeaders,
 } from "../../src/outbox/own-headers.ts";
 import type { EventFacts } from "../../src/outbox/event.ts";
@@ -46,7 +46,13 @@ export function composeRequest(
   deliveredAt: Date,
 ): SignedRequest {
   const { isTest, payloadMode, event, eventId, attempt } = entry;
-  const { webhookUrl: url, secret, previousSecret, standardWebhooks, headers: hidden } = subscription;
+  const {
+    webhookUrl: url,
+    secret,
+    previousSecret,
+    standardWebhooks,
+    headers: hidden,
+  } = subscription;
   const body = composeBody(facts, payloadMode, deliveredAt);
   const signature = hmacSha256Hex(secret, body);
   const previousSignature = previousSecret === null ? null : hmacSha256Hex(previousSecret, body);
@@ -108,7 +114,8 @@ export function recordAttempt(
   const response = "statusCode" in result ? result : undefined;
   // The attempt record of an event has only the payload format, the host and the signatures, from which the exact
   // request can be reproduced. A test has no `review_history` row, so its attempt record contains the whole request.
-  const { headers, hidden, body, signature, previousSignature, standardSignatures, place } = request;
+  const { headers, hidden, body, signature, previousSignature, standardSignatures, place } =
+    request;
   const headerNames = headerNamesOf(hidden);
   const { sequence, eventId, event, isTest, round, attempt, isLogged } = entry;
   const { payloadMode, batchJobId, recordedAt } = entry;
@@ -155,11 +162,12 @@ function recordedResponse(
   hidden: OwnHeaders | null,
 ): Pick<AttemptRecord, "responseHeaders" | "responseExcerpt"> {
   if (response === undefined) return { responseHeaders: null, responseExcerpt: null };
-  const { responseHeaders, responseExcerpt } = response;
+  const { responseHeaders, responseExcerpt, responseTruncated } = response;
   if (hidden === null) return { responseHeaders, responseExcerpt };
+  const hide = hiding(hidden);
   const fields = Object.entries(responseHeaders);
   return {
-    responseHeaders: Object.fromEntries(fields.map(([name, text]) => [name, hideIn(text, hidden)])),
-    responseExcerpt: hideIn(responseExcerpt, hidden),
+    responseHeaders: Object.fromEntries(fields.map(([name, text]) => [name, hide(text)])),
+    responseExcerpt: hide(responseExcerpt, responseTruncated),
   };
 }

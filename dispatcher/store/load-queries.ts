@@ -41,13 +41,14 @@ const ENTRY_PARTS = [
     "case when a.sequence_headers and e.subscription_number = a.number then e.logged_as - coalesce(e.unlogged, 0) end",
     "case when a.sequence_headers then h.sequence - coalesce(h.unlogged, 0) end",
   ],
-  [
-    `case when a.sequence_headers and e.round > 1 and e.subscription_number = a.number then (
-       select h.sequence - coalesce(h.unlogged, 0) from review_history h
-        where h.subscription_number = a.number and h.sequence < e.sequence order by h.sequence desc limit 1) end`,
-    "''",
-  ],
 ] as const;
+/**
+ * The last of these fields: for a row of a later round, the number of the last event before it. Other entries have the
+ * number of their own event for that.
+ */
+const NUMBER_BEFORE = `case when a.sequence_headers and e.round > 1 and e.subscription_number = a.number then (
+       select h.sequence - coalesce(h.unlogged, 0) from review_history h
+        where h.subscription_number = a.number and h.sequence < e.sequence order by h.sequence desc limit 1) end`;
 /** JSON is read as the stored text, because it is copied into the body unchanged. */
 const JSON_COLUMNS = ["actor", "review", "site", "metadata"];
 /**
@@ -58,12 +59,13 @@ const HISTORY_COLUMNS = ["store_id", "store_review_site_id", "axis", ...JSON_COL
 
 const line = (own: readonly string[], history: readonly string[]) =>
   `concat(${[...own, ...history].join(", chr(31), ")})`;
-const ROW_LINE = line(
-  ENTRY_PARTS.map(([ofRow]) => ofRow),
-  ["e.history_id", ...HISTORY_COLUMNS.map((name) => `e.${name}`)],
-);
+const rowLine = (numberBefore: string) =>
+  line(
+    [...ENTRY_PARTS.map(([ofRow]) => ofRow), numberBefore],
+    ["e.history_id", ...HISTORY_COLUMNS.map((name) => `e.${name}`)],
+  );
 const LOG_LINE = line(
-  ENTRY_PARTS.map(([, ofEvent]) => ofEvent),
+  [...ENTRY_PARTS.map(([, ofEvent]) => ofEvent), "''"],
   ["h.id", ...HISTORY_COLUMNS.map((name) => `h.${name}`)],
 );
 /** The bytes of the JSON of an event. */
@@ -114,16 +116,17 @@ const beforeUnsettled = (matches: string) => `(
  * Selects a number up to which no event of the log comes after the offset: the one before the first such event, less
  * the events before that one which may be missing.
  */
-const BEFORE_LOGGED = `coalesce((
+const BEFORE_LOGGED = `greatest(0, coalesce((
   select sequence - coalesce(unlogged, 0) - 1 - greatest(0, sequence - coalesce(gap, 0) - 1 - a.settled_through)
     from review_history where subscription_number = a.number and sequence > a.settled_through order by sequence limit 1),
-  least(a.last_logged, a.settled_through) - a.unlogged)`;
+  least(a.last_logged, a.settled_through) - a.unlogged))`;
 const LAST_NUMBER = "a.last_logged - a.unlogged";
 const HELD_LIMIT = beforeUnsettled("o.is_held");
-/** The values of `Subscription.settledLimit` by the ordering. */
+/** The values of `Subscription.settledLimit` by the ordering; 0 is safe for a subscription with the other one. */
 const SETTLED_LIMITS = {
-  subscription: `least(${HELD_LIMIT}, ${LAST_NUMBER})`,
-  review: `least(${HELD_LIMIT}, ${beforeUnsettled("not o.is_held")}, ${BEFORE_LOGGED})`,
+  subscription: `case when a.ordering = 'subscription' then least(${HELD_LIMIT}, ${LAST_NUMBER}) else 0 end`,
+  review: `case when a.ordering = 'review'
+                then least(${HELD_LIMIT}, ${beforeUnsettled("not o.is_held")}, ${BEFORE_LOGGED}) else 0 end`,
 } as const;
 /** The expressions of these values over a row `a` with the columns of `FOUND_COLUMNS`. */
 const STORED_EXPRESSIONS: Readonly<
@@ -265,11 +268,13 @@ interface OfOrdering {
 /**
  * Makes the text of a load statement. It reads entries of the subscriptions with this ordering, and tests and settings
  * of all. Everything is read in one snapshot, so that an entry which an enable skips is not returned with the settings
- * after the enable.
+ * after the enable. Only with `isNumbered` does it look up what is settled, because PostgreSQL sets up these look-ups
+ * for each execution, also if no subscription needs them.
  */
 const textOf = (
   given: SQL,
   { ordering, queued, previous, events, nextDueAt, lastFound, isBehind }: OfOrdering,
+  isNumbered: boolean,
 ) => sql`
     with asked as materialized (
       select * from ${given}
@@ -279,7 +284,7 @@ const textOf = (
              case when s.pending_test_event_id is null and s.ordering = ${sql.raw(`'${ordering}'`)} then a."limit" else 0 end as "limit"
         from asked a ${SUBSCRIPTION_ROWS}
     )
-    select a.ord, ${sql.raw(ROW_LINE)} as entry, ${NO_SETTINGS} as settings
+    select a.ord, ${sql.raw(rowLine(isNumbered ? NUMBER_BEFORE : "''"))} as entry, ${NO_SETTINGS} as settings
       from active a
      cross join lateral (
              select * from (
@@ -313,31 +318,23 @@ const textOf = (
               where ${FITS_LOAD}) h
      union all
     select a.ord, null,
-           json_build_array(json_build_object(${stored(SETTLED_LIMITS[ordering], (name, column) => `'${name}', ${column}`)}, 'nextDueAt', ${nextDueAt}, 'lastFound', ${lastFound}, 'isBehind', ${isBehind}))
+           json_build_array(json_build_object(${stored(isNumbered ? SETTLED_LIMITS[ordering] : "0", (name, column) => `'${name}', ${column}`)}, 'nextDueAt', ${nextDueAt}, 'lastFound', ${lastFound}, 'isBehind', ${isBehind}))
       from active a`;
 
-const load = statement({
-  name: "load.active",
-  // Raw SQL, because the statement is hot and makes bounded walks of the log and of `outbox` for each request of a
-  // table.
-  params: LOAD_PARAMS,
-  columns: LOAD_COLUMNS,
-  text: ({ given }) =>
-    textOf(given, {
-      ordering: "subscription",
-      queued: sql`(select *, 'row' as part, 0 as place from outbox
+const BY_SUBSCRIPTION: OfOrdering = {
+  ordering: "subscription",
+  queued: sql`(select *, 'row' as part, 0 as place from outbox
                      where shard = a.shard and subscription_id = a.id and sequence > greatest(a.after, a.skipped_through)
                        and not is_test and skipped_at is null
                      order by sequence limit a."limit")`,
-      // No event between the returned ones is left out, so `previous` is not needed, and a window function would copy
-      // all of them.
-      previous: sql`null`,
-      events: sql`true`,
-      nextDueAt: sql`null::timestamptz`,
-      lastFound: sql`null::bigint`,
-      isBehind: sql`false`,
-    }),
-});
+  // No event between the returned ones is left out, so `previous` is not needed, and a window function would copy
+  // all of them.
+  previous: sql`null`,
+  events: sql`true`,
+  nextDueAt: sql`null::timestamptz`,
+  lastFound: sql`null::bigint`,
+  isBehind: sql`false`,
+};
 
 const IS_QUEUED = sql`o.shard = a.shard and o.subscription_id = a.id and not o.is_test and o.skipped_at is null
                        and o.sequence > a.skipped_through`;
@@ -357,19 +354,14 @@ const hasNone = (one: string, matches: SQL) => sql`
                            and w.sequence > a.skipped_through and not w.is_test and w.skipped_at is null
                          limit 1) is null`;
 
-const loadByReview = statement({
-  name: "load.byReview",
-  // Raw SQL, because the statement is as hot as `load.active`. It leaves out reviews that wait for a retry by look-ups
-  // in indexes, so that its cost does not follow the number of these reviews.
-  params: LOAD_PARAMS,
-  columns: LOAD_COLUMNS,
-  text: ({ given }) =>
-    textOf(given, {
-      ordering: "review",
-      // If a row of a review has waited and is due, only the first row of the review is read. If no row of it waits or
-      // has waited, all are read. A row waits or has waited if it has `due_at` or `behind_until`; other rows of its
-      // review may have neither.
-      queued: sql`(select *, 'due' as part, extract(epoch from ${retryTime("o")}) as place from outbox o
+// Leaves out reviews that wait for a retry by look-ups in indexes, so that the cost of the statement does not follow
+// the number of these reviews.
+const BY_REVIEW: OfOrdering = {
+  ordering: "review",
+  // If a row of a review has waited and is due, only the first row of the review is read. If no row of it waits or has
+  // waited, all are read. A row waits or has waited if it has `due_at` or `behind_until`; other rows of its review may
+  // have neither.
+  queued: sql`(select *, 'due' as part, extract(epoch from ${retryTime("o")}) as place from outbox o
                      where ${IS_QUEUED} and ${retryTime("o")} <= now() and ${isAsked("o")}
                        and ${hasNone("o", sql`w.sequence < o.sequence`)}
                      order by ${retryTime("o")}, sequence limit a."limit")
@@ -378,25 +370,50 @@ const loadByReview = statement({
                      where ${IS_QUEUED} and ${retryTime("o")} is null and ${isAsked("o")}
                        and ${hasNone("o", sql`w.sequence < o.sequence and ${retryTime("w")} is not null`)}
                      order by ${retryTime("o")}, sequence limit a."limit")`,
-      previous: sql`lag(sequence, 1, greatest(a.after, a.settled_through)) over (order by sequence)`,
-      events: sql`${isAsked("h")} and ${hasNone("h", sql`${retryTime("w")} is not null`)} or sequence - coalesce(gap, 0) - 1 > previous`,
-      nextDueAt: sql`(select ${retryTime("o")} from outbox o where ${IS_QUEUED} and ${retryTime("o")} > now()
+  previous: sql`lag(sequence, 1, greatest(a.after, a.settled_through)) over (order by sequence)`,
+  events: sql`${isAsked("h")} and ${hasNone("h", sql`${retryTime("w")} is not null`)} or sequence - coalesce(gap, 0) - 1 > previous`,
+  nextDueAt: sql`(select ${retryTime("o")} from outbox o where ${IS_QUEUED} and ${retryTime("o")} > now()
                         order by ${retryTime("o")} limit 1)`,
-      lastFound: sql`(select sequence from review_history where subscription_number = a.number and sequence > a.settled_through
+  lastFound: sql`(select sequence from review_history where subscription_number = a.number and sequence > a.settled_through
                           order by sequence desc limit 1)`,
-      isBehind: sql`(a."limit" > 0 and exists (${walkedPast(
-        {
-          shard: sql`a.shard`,
-          id: sql`a.id`,
-          offset: sql`a`,
-          isAsked: isAsked("o"),
-        },
-        SEARCHED_ROWS,
-      )}))`,
-    }),
-});
+  isBehind: sql`(a."limit" > 0 and exists (${walkedPast(
+    {
+      shard: sql`a.shard`,
+      id: sql`a.id`,
+      offset: sql`a`,
+      isAsked: isAsked("o"),
+    },
+    SEARCHED_ROWS,
+  )}))`,
+};
 
-type Ordering = SubscriptionRow["ordering"];
+const loadStatement = (name: string, of: OfOrdering, isNumbered = false) =>
+  statement({
+    name,
+    // Raw SQL, because the statement is hot and makes bounded walks of the log and of `outbox` for each request of a
+    // table.
+    params: LOAD_PARAMS,
+    columns: LOAD_COLUMNS,
+    text: ({ given }) => textOf(given, of, isNumbered),
+  });
+
+const LOADS = {
+  subscription: loadStatement("load.active", BY_SUBSCRIPTION),
+  review: loadStatement("load.byReview", BY_REVIEW),
+  numberedSubscription: loadStatement("load.activeNumbered", BY_SUBSCRIPTION, true),
+  numberedReview: loadStatement("load.byReviewNumbered", BY_REVIEW, true),
+} as const;
+type Kind = keyof typeof LOADS;
+const KINDS = ["subscription", "review", "numberedSubscription", "numberedReview"] as const;
+
+/** Returns which statement reads a subscription with these settings. */
+function kindOf({ ordering, isNumbered }: Pick<LoadRequest, "ordering" | "isNumbered">): Kind {
+  if (ordering === "review") return isNumbered ? "numberedReview" : "review";
+  return isNumbered ? "numberedSubscription" : "subscription";
+}
+const kindOfRow = ({ ordering, settledLimit }: SubscriptionRow): Kind =>
+  kindOf({ ordering, isNumbered: settledLimit !== null });
+
 type LoadResults = Awaited<ReturnType<typeof loadOf>>;
 export type LoadedRows = NonNullable<LoadResults[number]>;
 
@@ -408,37 +425,37 @@ export type LoadedRows = NonNullable<LoadResults[number]>;
  *
  * Usually the log alone has the entries of a subscription. `load.logged` checks that and reads them. It is used only
  * for the few entries of a first load, because it takes more time per entry. Otherwise the statement of the
- * subscription's ordering reads everything. If that statement finds a subscription with the other ordering, the other
- * statement reads the request again.
+ * subscription's kind reads everything: of its ordering, with or without numbers. If that statement finds a subscription
+ * of another kind, the other statement reads the request again.
  *
  * Look-ups by a key are behind `offset 0`, because the planner without statistics turns a plain join into a hash over
  * the whole table.
  */
 export async function loadActive(db: DbOrTx, requests: readonly LoadRequest[]) {
   const results = new Map<LoadRequest, LoadResults[number]>();
-  const left = new Map<LoadRequest, Ordering>();
-  const readAll = async (ordering: Ordering) => {
-    const group = [...left].filter(([, one]) => one === ordering).map(([request]) => request);
-    const found = group.length === 0 ? [] : await loadOf(db, ordering, group);
+  const left = new Map<LoadRequest, Kind>();
+  const readAll = async (kind: Kind) => {
+    const group = [...left].filter(([, one]) => one === kind).map(([request]) => request);
+    const found = group.length === 0 ? [] : await loadOf(db, kind, group);
     group.forEach((request, i) => {
+      const row = found[i];
       left.delete(request);
-      results.set(request, found[i]);
-      const present = found[i]?.subscription.ordering;
-      if (present !== undefined && present !== ordering) left.set(request, present);
+      results.set(request, row);
+      const present = row === undefined ? kind : kindOfRow(row.subscription);
+      if (present !== kind) left.set(request, present);
     });
   };
   const { first = [], later = [] } = Object.groupBy(requests, ({ exceptReviews, limit }) =>
     exceptReviews.length === 0 && limit <= FIRST_LOAD ? "first" : "later",
   );
-  for (const request of later) left.set(request, request.ordering ?? "subscription");
+  for (const request of later) left.set(request, kindOf(request));
   const logged = first.length === 0 ? [] : await loadFromLog(db, first);
   first.forEach((request, i) => {
     const found = logged[i];
-    if (found?.isComplete === false) left.set(request, found.subscription.ordering);
+    if (found?.isComplete === false) left.set(request, kindOfRow(found.subscription));
     else results.set(request, found);
   });
-  for (const ordering of ["subscription", "review", "subscription"] as const)
-    await readAll(ordering);
+  for (const kind of [...KINDS, ...KINDS]) await readAll(kind);
   return requests.map((request) => results.get(request));
 }
 
@@ -463,14 +480,15 @@ function askedOf({ id, shard, after, limit, maxBytes }: LoadRequest, ord: number
   return { ord, id, shard, after, limit, max_bytes: maxBytes };
 }
 
-/** Reads settings, the entries of the subscriptions with this ordering, and tests. */
-async function loadOf(db: DbOrTx, ordering: Ordering, requests: readonly LoadRequest[]) {
+/** Reads settings, the entries of the subscriptions with the ordering of this kind, and tests. */
+async function loadOf(db: DbOrTx, kind: Kind, requests: readonly LoadRequest[]) {
+  const ordering = kind === "review" || kind === "numberedReview" ? "review" : "subscription";
   const given = requests.map((request, ord) => ({
     ...askedOf(request, ord),
     except: request.exceptReviews.filter((review) => review !== null),
     except_none: request.exceptReviews.includes(null),
   }));
-  const answered = await db.run(ordering === "review" ? loadByReview : load, { given });
+  const answered = await db.run(LOADS[kind], { given });
   const found = Map.groupBy(answered, (row) => row.ord);
   return requests.map((request, ord) => {
     const own = found.get(ord) ?? [];

@@ -6,16 +6,15 @@ import type { Static } from "@sinclair/typebox";
 import { ulid as newUlid } from "ulid";
 
 import { certificateEnd, checkServerIdentity } from "../lib/certificates.ts";
-import type { Clock } from "../lib/clock.ts";
 import { fieldsOf } from "../lib/fields.ts";
+import { explainFinding, hasPassed } from "../outbox/check-findings.ts";
 import {
   checkEndpoint,
   type CheckAnswer,
   type CheckedEndpoint,
   type CheckRequest,
-  explainFinding,
-  hasPassed,
 } from "../outbox/endpoint-check.ts";
+import type { OwnHeaders } from "../outbox/own-headers.ts";
 import { tlsReasonOf } from "../outbox/tls-reason.ts";
 import type { CheckReport } from "../webhooks/check-model.ts";
 import { type Command, connect, type ParsedArgs, show, table, WEBHOOK } from "./command.ts";
@@ -34,6 +33,8 @@ export const check: Command = {
   more: `With a URL, this machine sends the requests, also to an address of your own network. They are signed with
 WEBHOOK_SECRET or, if it is not set, with the secret from the API, which records this in the audit log. Without a URL,
 the server checks the endpoint of your subscription. Every request has the header X-SVC-Test: 1.
+From this machine, the requests carry the headers of WEBHOOK_HEADERS, such as {"X-Api-Key": "…"}, because the API shows
+no value of the subscription's own headers.
 Exit status 0: no fault, 1: at least one fault.`,
   flags: {
     ...WEBHOOK,
@@ -46,6 +47,11 @@ Exit status 0: no fault, 1: at least one fault.`,
   wordCount: [0, 1],
   async run(context, given) {
     const [url] = given.words;
+    const isSubscribed = url === undefined || context.env["WEBHOOK_SECRET"] === undefined;
+    if (isSubscribed && (given.is("standard-webhooks") || given.is("minimal")))
+      throw usage(
+        "--standard-webhooks and --minimal need a URL and WEBHOOK_SECRET; without these, the subscription decides.",
+      );
     const report =
       url === undefined ? await askServer(context, given) : await checkHere(context, given, url);
     show(context, given, report, textOf(report));
@@ -80,12 +86,14 @@ async function askServer(context: CommandContext, given: ParsedArgs): Promise<Re
 async function checkHere(context: CommandContext, given: ParsedArgs, url: string): Promise<Report> {
   if (!/^https?:$/.test(URL.canParse(url) ? new URL(url).protocol : ""))
     throw usage(`${url} is not an http or https URL.`);
-  const { clock, signal } = context;
   const endpoint = { ...(await settingsOf(context, given)), webhookUrl: url };
   const found = await checkEndpoint(endpoint, {
-    now: () => clock.now(),
+    now: () => context.clock.now(),
     newUlid,
-    send: async (request) => (signal.aborted ? undefined : send(clock, request)),
+    async send(request) {
+      const answer = await send(context, request);
+      return context.signal.aborted ? undefined : answer;
+    },
   });
   if (found === undefined) throw new Failure(EXIT.failed, "The check was interrupted.");
   const findings = found.map(explainFinding).map((one) => ({
@@ -101,12 +109,24 @@ async function checkHere(context: CommandContext, given: ParsedArgs, url: string
   return { passed: hasPassed(found), findings };
 }
 
-/** Returns the settings by which the requests are composed. Partner id and headers are known only to the server. */
+/** Reads the subscription's own headers (contract 6.22) from the environment. */
+function ownHeadersIn({ env }: Pick<CommandContext, "env">): OwnHeaders | null {
+  const text = env["WEBHOOK_HEADERS"];
+  if (text === undefined) return null;
+  try {
+    return Object.fromEntries(new Headers(JSON.parse(text)));
+  } catch {
+    // The error could contain a value.
+    throw usage('WEBHOOK_HEADERS must be a JSON object of headers, such as {"X-Api-Key": "…"}.');
+  }
+}
+
+/** Returns the settings by which the requests are composed. Only the server knows the id of the partner. */
 async function settingsOf(
   context: CommandContext,
   given: ParsedArgs,
 ): Promise<Omit<CheckedEndpoint, "webhookUrl">> {
-  const common = { partnerId: 0, previousSecret: null, headers: null };
+  const common = { partnerId: 0, previousSecret: null, headers: ownHeadersIn(context) };
   const secret = context.env["WEBHOOK_SECRET"];
   if (secret?.startsWith("whsec_"))
     throw usage(
@@ -130,7 +150,10 @@ async function settingsOf(
 }
 
 /** Sends one request over a connection of its own. Every behaviour of the receiver is a result and never throws. */
-function send(clock: Clock, { url, headers, body }: CheckRequest): Promise<CheckAnswer> {
+function send(
+  { clock, signal }: Pick<CommandContext, "clock" | "signal">,
+  { url, headers, body }: CheckRequest,
+): Promise<CheckAnswer> {
   const beganMs = clock.monotonicMs();
   const isSecure = url.startsWith("https:");
   let isOpen = !isSecure;
@@ -140,11 +163,10 @@ function send(clock: Clock, { url, headers, body }: CheckRequest): Promise<Check
       const durationMs = Math.round(clock.monotonicMs() - beganMs);
       resolve({ ...result, durationMs, certificateEndsAt });
     };
-    const ownHeaders = { ...headers, "Content-Length": Buffer.byteLength(body) };
-    const options = { method: "POST", agent: false, checkServerIdentity, headers: ownHeaders };
+    const options = { method: "POST", agent: false, signal, checkServerIdentity };
     const sent: ClientRequest = (isSecure ? secureRequest : plainRequest)(
       url,
-      options,
+      { ...options, headers: { ...headers, "Content-Length": Buffer.byteLength(body) } },
       (answer: IncomingMessage) => {
         end({ statusCode: answer.statusCode ?? 0, errorCode: null, tlsReason: null });
         answer.resume();
@@ -173,7 +195,10 @@ const TIMED_OUT = "no response within 15 s";
 const CONNECT_CODE =
   /^E(?:CONNREFUSED|HOSTUNREACH|NETUNREACH|HOSTDOWN|NETDOWN|ADDRNOTAVAIL|TIMEDOUT)$|^(?:ConnectionRefused|FailedToOpenSocket)$/;
 
-const codeOf = (error: Error): string => String(fieldsOf(error)["code"] ?? "");
+function codeOf(error: Error): string {
+  const { code } = fieldsOf(error);
+  return typeof code === "string" ? code : "";
+}
 
 /** Classifies the failure of a request by the codes of contract 7.13. Node and Bun name some failures differently. */
 function failureOf(error: Error, isOpen: boolean): string {

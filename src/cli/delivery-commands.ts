@@ -2,6 +2,7 @@ import type { Static } from "@sinclair/typebox";
 
 import { parseInstant } from "../lib/clock.ts";
 import { ApiError } from "../sdk/typescript/src/index.ts";
+import type { ListedDeliveryObject } from "../webhooks/delivery-list-model.ts";
 import type { AttemptObject, DeliveryObject } from "../webhooks/delivery-model.ts";
 import type { SubscriptionWithSecret } from "../webhooks/model.ts";
 import { connect, show, table, WEBHOOK, type Command, type ParsedArgs } from "./command.ts";
@@ -97,6 +98,7 @@ export const deliveries: Command = {
     outcome: { type: "string", help: "delivered, retry, failed or interrupted" },
     since: { type: "string", help: AGO },
     until: { type: "string", help: AGO },
+    sequence: { type: "string", help: "list deliveries with these numbers, such as 17-25" },
     limit: { type: "string", help: "1 to 100, default: 20" },
   },
   wordCount: [0, 1],
@@ -118,6 +120,16 @@ export const deliveries: Command = {
       since: instant(context, given, "since"),
       until: instant(context, given, "until"),
     };
+    const sequence = given.text("sequence");
+    if (sequence !== undefined) {
+      const { data } = await server.ask<{ data: ListedDelivery[] }>(
+        "GET /partner/webhooks/{id}/messages",
+        { path: { id }, query: { ...query, sequence } },
+      );
+      const rows = data.map((one) => [`${one.sequence}`, one.event, one.event_id, one.state]);
+      show(context, given, data, rows.length === 0 ? "No deliveries found." : table(rows));
+      return EXIT.ok;
+    }
     const { data } = await server.ask<{ data: Attempt[] }>(
       "GET /partner/webhooks/{id}/deliveries",
       { path: { id }, query },
@@ -130,13 +142,32 @@ export const deliveries: Command = {
 
 export const redeliver: Command = {
   name: "redeliver",
-  words: "EVENT_ID …",
+  words: "EVENT_ID … | --sequence 17-25",
   summary: "resend events, each as a new round",
-  flags: WEBHOOK,
-  wordCount: [1, 1_000],
+  flags: {
+    ...WEBHOOK,
+    sequence: {
+      type: "string",
+      help: "number of an event (X-SVC-Sequence), or a range of at most 100",
+    },
+  },
+  wordCount: [0, 1_000],
   async run(context, given) {
     const ids = given.words.map(ulid);
+    const sequence = given.text("sequence");
+    if ((sequence === undefined) === (ids.length === 0))
+      throw usage("Name the events either by their ids or by --sequence 17-25.");
+    const sequences = sequence === undefined ? undefined : numbersIn(sequence);
     const { server, id } = await subscriptionOf(context, given);
+    if (sequences !== undefined) {
+      const path = { id };
+      const answer = await server.ask<{ queued: number }>("POST /partner/webhooks/{id}/redeliver", {
+        path,
+        body: { sequences },
+      });
+      show(context, given, answer, `Queued ${answer.queued}.`);
+      return EXIT.ok;
+    }
     for (const eventId of ids)
       await server.ask("POST /partner/webhooks/{id}/deliveries/{eventId}/redeliver", {
         path: { id, eventId },
@@ -145,6 +176,18 @@ export const redeliver: Command = {
     return EXIT.ok;
   },
 };
+
+/** The most numbers of one redelivery (contract 6.14). */
+const MAX_NUMBERS = 100;
+
+/** Returns the numbers of events that a text such as `17` or `17-25` names. */
+function numbersIn(text: string): number[] {
+  const [, first, last = first] = /^([1-9]\d{0,14})(?:-(\d{1,15}))?$/.exec(text) ?? [];
+  const length = Number(last) - Number(first) + 1;
+  if (length >= 1 && length <= MAX_NUMBERS)
+    return Array.from({ length }, (_, i) => Number(first) + i);
+  throw usage(`--sequence ${text} must be a number, or a range of at most ${MAX_NUMBERS}.`);
+}
 
 export const recover: Command = {
   name: "recover",
@@ -192,6 +235,7 @@ async function subscriptionOf(
 type Created = Static<typeof SubscriptionWithSecret>;
 type Attempt = Static<typeof AttemptObject>;
 type Delivery = Static<typeof DeliveryObject>;
+type ListedDelivery = Static<typeof ListedDeliveryObject>;
 
 function attemptRow(one: Attempt): string[] {
   const { started_at, event, event_id, attempt, outcome, status_code, error_code, tls_reason } =

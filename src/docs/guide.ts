@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { Marked } from "marked";
 
 import { ROOT } from "../../db/executable.ts";
-import { FINDING_RULES } from "../outbox/endpoint-check.ts";
+import { FINDING_RULES } from "../outbox/check-findings.ts";
 import { CATALOG } from "../outbox/event.ts";
 import { escape } from "./reference/fields.ts";
 import EXAMPLES from "./event-examples.json" with { type: "json" };

@@ -113,12 +113,22 @@ export function literals<const T extends string | number>(
 }
 
 /** Schema of a scope. `x-enum-varnames` names the constants for code generators, because `*` contains no letter. */
-export const scopeValue = literals(SCOPES, {
+const scopeValue = literals(SCOPES, {
   title: "Scope",
   description: "Scope of a token.",
   "x-enum-varnames": SCOPES.map((one) =>
     one === "*" ? "ALL" : one.replace(":", "_").toUpperCase(),
   ),
+});
+
+/** Schema of the scopes of a token, a client or an integration. */
+export const scopeList = Type.Array(scopeValue, {
+  minItems: 1,
+  uniqueItems: true,
+  title: "Scopes",
+  examples: [["webhooks:read"]],
+  description: "Scopes; `*` stands for all.",
+  explain: "must be a list of different scopes",
 });
 
 /**

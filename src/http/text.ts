@@ -39,6 +39,14 @@ export function lineText([min, max]: Length): TString {
   return { ...line, format: LINE_FORMAT, characters: { ...line["characters"], format: undefined } };
 }
 
+/** The name of a client, a token, a service or a second factor. */
+export const shortName = {
+  ...lineText([1, 100]),
+  title: "ShortName",
+  examples: ["Nightly export"],
+  description: "The name.",
+};
+
 type Length = readonly [min: number, max: number];
 
 function textWithout(excluded: string, [min, max]: Length, explain: string): TString {

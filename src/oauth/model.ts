@@ -1,8 +1,8 @@
 import { Type, type Static } from "@sinclair/typebox";
 
 import type { authorizationCodes, oauthClients } from "../../db/schema/tokens.ts";
-import { literals, scopeValue } from "../http/principal.ts";
-import { instantAnswer, lineText, orNull, receiving, secretText } from "../http/text.ts";
+import { literals, scopeList } from "../http/principal.ts";
+import { instantAnswer, orNull, receiving, secretText, shortName } from "../http/text.ts";
 
 export const GRANT_TYPES = ["password", "refresh_token", "authorization_code"] as const;
 
@@ -34,13 +34,11 @@ export interface TokenAnswer {
 export const CLIENT_ID_PATTERN = "^[A-Za-z0-9._~-]{1,100}$";
 
 const closed = { additionalProperties: false } as const;
-const NAME_LENGTH = [1, 100] as const;
 const URI_LENGTH = 2_048;
 const MAX_REDIRECT_URIS = 20;
 
-export const CLIENT_NAME = lineText(NAME_LENGTH);
 const fields = {
-  name: CLIENT_NAME,
+  name: shortName,
   redirect_uris: receiving(
     Type.Array(Type.String({ minLength: 1, maxLength: URI_LENGTH }), {
       maxItems: MAX_REDIRECT_URIS,
@@ -50,7 +48,7 @@ const fields = {
       description: "Allowed redirect URIs.",
     }),
   ),
-  scopes: Type.Array(scopeValue, { minItems: 1, uniqueItems: true }),
+  scopes: scopeList,
   grant_types: Type.Array(literals(GRANT_TYPES), {
     minItems: 1,
     uniqueItems: true,

@@ -4,11 +4,12 @@ import { createHmac } from "node:crypto";
 
 import { addMs } from "../lib/clock.ts";
 import { newSecret } from "../lib/secrets.ts";
+import type { Finding, FindingCode } from "./check-findings.ts";
 import { type PayloadMode, TEST_EVENT } from "./event.ts";
 import type { OwnHeaders } from "./own-headers.ts";
 import { composeBody, requestHeaders, standardTimestamp } from "./payload-format.ts";
 import { TEST_MARK, testFactsOf } from "./test-event.ts";
-import { type TlsReason, tlsWords } from "./tls-reason.ts";
+import type { TlsReason } from "./tls-reason.ts";
 
 /** The time in ms that an answer may take without a warning. */
 export const MARGIN_MS = 5_000;
@@ -16,126 +17,6 @@ export const MARGIN_MS = 5_000;
 const VALIDITY_MS = 30 * 86_400_000;
 /** The age in ms of the delivery with an old timestamp. The guide tells receivers to refuse five minutes. */
 const OLD_MS = 600_000;
-
-interface FindingWords {
-  /** The rule that the endpoint must follow. */
-  readonly rule: string;
-  /** The remedy, for the developer of the receiver. */
-  readonly advice: string;
-  readonly severity?: "warning";
-}
-
-/** The findings of a report, in its order, with the words of the guide and of the API. */
-const FINDINGS = {
-  connection: {
-    rule: "The endpoint accepts a connection and answers HTTP.",
-    advice:
-      "Check the host and the port of the URL from outside of your network, your firewall, and the log of your server or proxy.",
-  },
-  tls: {
-    rule: "The certificate is valid for the host, and its chain is complete.",
-    advice: "The TLS connection failed. Check the certificate of your endpoint and its chain.",
-  },
-  certificate_expiry: {
-    rule: "The certificate is valid for 30 more days.",
-    advice:
-      "The certificate ends within 30 days. Renew it, load the new one into your server, and check the job that renews it.",
-  },
-  redirect: {
-    rule: "The endpoint answers itself, without a redirect.",
-    advice:
-      "Redirects are not followed. Set the URL of the subscription to the address that your server redirects to.",
-  },
-  response_time: {
-    rule: "Every answer arrives within 15 s.",
-    advice: "An attempt fails after 15 s. Queue the event, answer, and do the work afterwards.",
-  },
-  response_margin: {
-    rule: "Every answer takes at most 5 s.",
-    advice:
-      "The answers are slow and may take more than 15 s under load. Queue the event, answer, and do the work afterwards.",
-    severity: "warning",
-  },
-  valid_signature: {
-    rule: "A valid delivery is answered 2xx.",
-    advice:
-      "Compute the signature over the raw bytes of the body, with the secret as text, and answer 2xx. While the secret rotates, also accept X-SVC-Signature-Previous. If the status is not 401, look into the log of your server.",
-  },
-  repeat: {
-    rule: "A delivery that arrives again is answered 2xx.",
-    advice:
-      "A delivery is sent again if its answer was lost. Answer 200 to an event_id that you have handled, and do nothing else.",
-  },
-  changed_byte: {
-    rule: "A body that was changed after signing is refused.",
-    advice:
-      "Your endpoint accepts a body that does not match its signature, so anyone who knows the URL can send it events. Verify the signature of every request, also of tests, before you answer, and answer 401 if it does not match.",
-  },
-  foreign_secret: {
-    rule: "A delivery that is signed with another secret is refused.",
-    advice:
-      "Your endpoint accepts the signature of a secret that is not yours. Compare the whole signature with the one that you compute with your secret, and answer 401 if they differ.",
-  },
-  old_timestamp: {
-    rule: "A delivery of ten minutes ago is refused (with Standard Webhooks).",
-    advice:
-      "Refuse a delivery whose webhook-timestamp is more than five minutes away from your clock. Otherwise a recorded delivery can be sent again at any time.",
-  },
-  deployed_secret: {
-    rule: "A delivery that only the new secret signs is answered 2xx (during a grace period).",
-    advice:
-      "Your endpoint does not have the new secret yet. Deploy it before the grace period ends.",
-  },
-  previous_signature: {
-    rule: "During a rotation, a receiver that has the previous secret accepts a delivery.",
-    advice:
-      "Accept a delivery if X-SVC-Signature or X-SVC-Signature-Previous is valid; with Standard Webhooks, if any of the signatures in webhook-signature is. Otherwise deliveries fail between a rotation and your deployment.",
-  },
-  current_signature: {
-    rule: "During a rotation, a receiver that has the new secret accepts a delivery.",
-    advice:
-      "Accept a delivery if X-SVC-Signature is valid, also if X-SVC-Signature-Previous is not; with Standard Webhooks, if any of the signatures in webhook-signature is.",
-  },
-  unknown_field: {
-    rule: "A field that you do not know is ignored.",
-    advice: "Ignore unknown fields of the body, because new ones may be added at any time.",
-  },
-  charset: {
-    rule: "A charset in the Content-Type is ignored.",
-    advice:
-      "Compare only the media type, application/json, and ignore its parameters, which a proxy may add.",
-  },
-} as const satisfies Readonly<Record<string, FindingWords>>;
-
-export type FindingCode = keyof typeof FINDINGS;
-
-const WORDS: ReadonlyMap<string, FindingWords> = new Map(Object.entries(FINDINGS));
-export const FINDING_RULES = [...WORDS].map(([code, { rule }]) => ({ code, rule }));
-
-/** One finding. `passed` is null if it could not be decided. The other values are those of the deciding request. */
-export interface Finding {
-  readonly code: FindingCode;
-  readonly passed: boolean | null;
-  readonly statusCode: number | null;
-  /** The code of the failure (contract 7.13); null if there was an answer, or no request. */
-  readonly errorCode: string | null;
-  readonly tlsReason: TlsReason | null;
-  readonly durationMs: number | null;
-}
-
-/** Adds severity and advice to a finding, which may be stored by a newer version with a code that is unknown here. */
-export function explainFinding(finding: Finding) {
-  const { advice, severity = "fault" as const } = WORDS.get(finding.code) ?? { advice: null };
-  const given = tlsWords(finding.tlsReason)?.advice ?? advice;
-  return { ...finding, severity, advice: finding.passed === false ? given : null };
-}
-
-/** Returns whether no fault was found. Warnings do not count. */
-export function hasPassed(findings: readonly Finding[]): boolean {
-  return findings.every(
-    (one) => one.passed !== false || explainFinding(one).severity === "warning",
-  );
-}
 
 /** The settings of an endpoint, by which its deliveries are composed. */
 export interface CheckedEndpoint {
@@ -174,7 +55,13 @@ interface CheckDeps {
 
 type Probe = Exclude<
   FindingCode,
-  "connection" | "tls" | "certificate_expiry" | "redirect" | "response_time" | "response_margin"
+  | "connection"
+  | "tls"
+  | "certificate_expiry"
+  | "redirect"
+  | "response_time"
+  | "response_margin"
+  | "rate_limit"
 >;
 type Answers = ReadonlyMap<Probe, CheckAnswer>;
 
@@ -300,11 +187,14 @@ function judge(endpoint: CheckedEndpoint, answers: Answers, now: Date): Finding[
   // A receiver may refuse a forged request in any way, so only the others tell about connection, redirects and time.
   const wanted = [...answers].filter(([probe]) => !FORGED.includes(probe)).map(([, one]) => one);
   const answered = wanted.filter(({ statusCode }) => statusCode !== null);
-  const slowest = wanted.toSorted((a, b) => b.durationMs - a.durationMs)[0];
+  const slowest = answered.toSorted((a, b) => b.durationMs - a.durationMs)[0];
   const timeout = wanted.find(({ errorCode }) => errorCode === "timeout");
   const untrusted = wanted.find(({ errorCode }) => errorCode === "tls");
-  const broken = wanted.find(({ errorCode }) => errorCode !== null && !isExplained(errorCode));
+  const broken = wanted.find(
+    (one) => one.errorCode !== null && !isExplained(one.errorCode) && !isDropped(one, answers),
+  );
   const redirect = wanted.find(isRedirect);
+  const limited = wanted.find(isLimited);
   const dated = wanted.find(({ certificateEndsAt }) => certificateEndsAt !== null);
   const endsAt = dated?.certificateEndsAt ?? null;
   const isReached = answered.length > 0 || untrusted !== undefined;
@@ -325,10 +215,8 @@ function judge(endpoint: CheckedEndpoint, answers: Answers, now: Date): Finding[
       inTime ? slowest !== undefined && slowest.durationMs <= MARGIN_MS : null,
       inTime ? slowest : undefined,
     ),
-    ...probes.map((probe) => {
-      const answer = answers.get(probe);
-      return findingOf(probe, answer === undefined ? null : verdictOf(probe, answer), answer);
-    }),
+    findingOf("rate_limit", decided(limited, answered.length > 0), limited),
+    ...probes.map((probe) => findingOf(probe, verdictOf(probe, answers), answers.get(probe))),
   ];
 }
 
@@ -343,11 +231,25 @@ const isAccepted = (answer: CheckAnswer | undefined) =>
 
 const isRedirect = ({ statusCode }: CheckAnswer) => Math.floor((statusCode ?? 0) / 100) === 3;
 
-/** Decides a request by its own answer. A redirect and a missing answer have a finding of their own. */
-function verdictOf(probe: Probe, answer: CheckAnswer): boolean | null {
+const isLimited = ({ statusCode }: CheckAnswer) => statusCode === 429;
+
+/**
+ * Returns whether the receiver closed the connection of a request instead of answering it. Before an accepted delivery,
+ * this may also be a fault of the way to the receiver.
+ */
+function isDropped({ errorCode }: CheckAnswer, answers: Answers): boolean {
+  const isEnded = errorCode === "reset" || errorCode === "protocol";
+  return isEnded && isAccepted(answers.get("valid_signature"));
+}
+
+/** Decides a request by its own answer. A redirect, a 429 and most missing answers have a finding of their own. */
+function verdictOf(probe: Probe, answers: Answers): boolean | null {
+  const answer = answers.get(probe);
+  if (answer === undefined) return null;
   if (FORGED.includes(probe)) return !isAccepted(answer);
   if (isAccepted(answer)) return true;
-  return answer.statusCode === null || isRedirect(answer) ? null : false;
+  if (answer.statusCode === null) return isDropped(answer, answers) ? false : null;
+  return isRedirect(answer) || isLimited(answer) ? null : false;
 }
 
 function findingOf(

@@ -39,8 +39,8 @@ export function openHeaders(
 }
 
 /** The text that is recorded and shown instead of a value (contract 7.13). */
-export const HIDDEN_VALUE = "(hidden)";
-/** The length in characters from which a value is replaced in responses; shorter ones occur by chance. */
+const HIDDEN_VALUE = "(hidden)";
+/** The length in characters from which a text is replaced in responses; shorter ones occur by chance. */
 const MIN_HIDDEN_CHARS = 8;
 
 /** Joins the names of the headers into the form in which an attempt stores them; null without headers. */
@@ -54,11 +54,25 @@ export function hiddenHeaders(names: string | null): OwnHeaders {
   return Object.fromEntries(given.map((name) => [name, HIDDEN_VALUE]));
 }
 
-/** Replaces whole values of the headers in a text of the receiver, which may repeat the request. */
-export function hideIn(text: string, headers: OwnHeaders): string {
-  const values = Object.values(headers).filter((value) => value.length >= MIN_HIDDEN_CHARS);
-  // The longest value comes first, because it may contain another one.
-  return values
-    .toSorted((a, b) => b.length - a.length)
-    .reduce((shown, value) => shown.replaceAll(value, HIDDEN_VALUE), text);
+/**
+ * Returns a function that replaces the values of the headers, and credentials without their scheme such as `Bearer`, in
+ * texts of the receiver, which may repeat the request. A text that is cut (`isCut`) may end within a value.
+ */
+export function hiding(headers: OwnHeaders): (text: string, isCut?: boolean) => string {
+  const secrets = Object.values(headers)
+    .flatMap((value) => [value, value.replace(/^\S+\s+/, "")])
+    .filter((secret) => secret.length >= MIN_HIDDEN_CHARS)
+    // The longest one comes first, because it may contain another one.
+    .toSorted((a, b) => b.length - a.length);
+  return (text, isCut = false) =>
+    secrets.reduce((shown, secret) => {
+      const rest = shown.replaceAll(secret, HIDDEN_VALUE);
+      return isCut ? hideAtEnd(rest, secret) : rest;
+    }, text);
+}
+
+function hideAtEnd(text: string, secret: string): string {
+  for (let chars = secret.length - 1; chars >= MIN_HIDDEN_CHARS; chars--)
+    if (text.endsWith(secret.slice(0, chars))) return text.slice(0, -chars) + HIDDEN_VALUE;
+  return text;
 }

@@ -171,15 +171,18 @@ const recordedMetadata = storedJson(
   }),
 );
 
-export const HistoryObject = Type.Object({
-  id: historyId,
-  event_id: Type.String(),
-  event: Type.String(),
-  // `storedJson` shows the columns without checking them: every event is recorded with values of these shapes.
-  actor: storedJson(EventActor),
-  metadata: recordedMetadata,
-  occurred_at: instantAnswer(),
-});
+export const HistoryObject = Type.Object(
+  {
+    id: historyId,
+    event_id: Type.String(),
+    event: Type.String(),
+    // `storedJson` shows the columns without checking them: every event is recorded with values of these shapes.
+    actor: storedJson(EventActor),
+    metadata: recordedMetadata,
+    occurred_at: instantAnswer(),
+  },
+  { title: "HistoryEntry" },
+);
 
 export type HistoryEntry = RowOf<typeof HistoryObject>;
 

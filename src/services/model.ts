@@ -4,10 +4,9 @@ import { literals, SERVICE_SCOPES } from "../http/principal.ts";
 import { pageQuery } from "../http/list.ts";
 import { isRowId } from "../http/ids.ts";
 import type { RowOf } from "../http/shown.ts";
-import { instantAnswer, instantText, lineText, orNull, rowId, secretText } from "../http/text.ts";
+import { instantAnswer, instantText, orNull, rowId, secretText, shortName } from "../http/text.ts";
 
 const closed = { additionalProperties: false } as const;
-const NAME_CHARS = 100;
 const MAX_PARTNERS = 1_000;
 
 // ------------------------------------------------------------------------------------------------ services
@@ -26,7 +25,7 @@ const partnerIds = orNull(
     description: "Ids of the partners for which it acts; null for all.",
   },
 );
-const settings = { name: lineText([1, NAME_CHARS]), scopes, partner_ids: partnerIds };
+const settings = { name: shortName, scopes, partner_ids: partnerIds };
 
 export const ServiceBody = Type.Object(
   { ...settings, partner_ids: Type.Optional(partnerIds) },
@@ -70,7 +69,7 @@ export type Service = RowOf<typeof ServiceObject>;
 
 export const ServiceTokenBody = Type.Object(
   {
-    name: lineText([1, NAME_CHARS]),
+    name: shortName,
     expires_at: Object.assign(instantText(), {
       description: "Expiry time of the token, at most 400 days from now.",
     }),

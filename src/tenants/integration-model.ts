@@ -2,18 +2,14 @@ import { type Static, Type } from "@sinclair/typebox";
 
 import { isRowId } from "../http/ids.ts";
 import { pageQuery } from "../http/list.ts";
-import { scopeValue } from "../http/principal.ts";
+import { scopeList } from "../http/principal.ts";
 import type { RowOf } from "../http/shown.ts";
 import { instantAnswer } from "../http/text.ts";
 import { closed, displayName } from "./model.ts";
 
 const settings = {
   name: displayName,
-  scopes: Type.Array(scopeValue, {
-    minItems: 1,
-    uniqueItems: true,
-    explain: "must be a list of different scopes",
-  }),
+  scopes: scopeList,
 };
 
 export const IntegrationBody = Type.Object(settings, {

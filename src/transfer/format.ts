@@ -1,9 +1,9 @@
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
 
 import { email } from "../auth/model.ts";
-import { literals, scopeValue } from "../http/principal.ts";
-import { instantText, orNull, rowId, storableText, ulidText } from "../http/text.ts";
-import { CLIENT_ID_PATTERN, CLIENT_NAME, GRANT_TYPES } from "../oauth/model.ts";
+import { literals, scopeList } from "../http/principal.ts";
+import { instantText, orNull, rowId, shortName, storableText, ulidText } from "../http/text.ts";
+import { CLIENT_ID_PATTERN, GRANT_TYPES } from "../oauth/model.ts";
 import { SUBSCRIBABLE_EVENTS } from "../outbox/event.ts";
 import { PROVIDER_SLUG, ReportedReview } from "../intake/provider-model.ts";
 import { FLAG_STATUSES } from "../reviews/events.ts";
@@ -97,11 +97,11 @@ export const LINES = {
     {
       client_id: Type.String({ pattern: CLIENT_ID_PATTERN }),
       partner_id: optional(reference),
-      name: CLIENT_NAME,
+      name: shortName,
       client_secret: optional(storableText(CLIENT_SECRET_CHARS)),
       secret_hash: optional(Type.String({ pattern: "^sha256:[0-9a-f]{64}$" })),
       redirect_uris: optional(Type.Array(Type.String({ minLength: 1 }), { maxItems: 20 })),
-      scopes: Type.Array(scopeValue, { minItems: 1, uniqueItems: true }),
+      scopes: scopeList,
       grant_types: optional(Type.Array(literals(GRANT_TYPES), { minItems: 1, uniqueItems: true })),
       first_party: optional(Type.Boolean()),
       require_pkce: optional(Type.Boolean()),

@@ -9,7 +9,7 @@ import { fieldsOf } from "../lib/fields.ts";
 import { CATALOG, type EventValue, type PayloadMode } from "../outbox/event.ts";
 import { METADATA } from "../reviews/events.ts";
 import { EventActor, EventReview } from "../reviews/model.ts";
-import { eventId } from "./model.ts";
+import { BATCH_INTERVAL_HOURS, eventId } from "./model.ts";
 
 /*
  * Schemas of the bodies of deliveries (contract 8), for the OpenAPI document and the catalog.
@@ -193,3 +193,29 @@ function withDescriptions(key: string, value: unknown): unknown {
 export function exampleBodyOf(event: EventValue, mode: PayloadMode): Json {
   return JSON.parse(examples[event][mode]);
 }
+
+/** The answer of the catalog of events. */
+export const CatalogAnswer = Type.Object(
+  {
+    events: Type.Array(
+      Type.Object({
+        value: Type.String(),
+        category: Type.String(),
+        envelope: literals(["review", "site_connection"]),
+        description: Type.String(),
+        in_batch: Type.Boolean(),
+        subscribable: Type.Boolean(),
+        schema: Type.Record(Type.String(), Type.Unknown(), {
+          description: "JSON Schema of the full body.",
+          examples: [{ type: "object", required: ["event", "event_id"] }],
+        }),
+        example: Type.Record(Type.String(), Type.Unknown(), {
+          description: "A full body.",
+          examples: [JSON.parse(examples.review_received.full)],
+        }),
+      }),
+    ),
+    batch_interval_hours: Type.Array(Type.Integer(), { examples: [[...BATCH_INTERVAL_HOURS]] }),
+  },
+  { title: "EventCatalog" },
+);

@@ -23,7 +23,10 @@ export const ownHeaders = receiving(
 
 const HEADER_NAME = /^(?!\d+$)[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const HEADER_VALUE = /^[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?$/;
-/** The names that only the service sets, those of the connection (RFC 9110, 7.6.1), `Cookie` and `Expect`. */
+/**
+ * The names that only the service sets, those of the connection (RFC 9110, 7.6.1), `Cookie` and `Expect`. They are
+ * compared with `-` for `_`, because CGI gives both the same variable (RFC 3875, 4.1.18).
+ */
 const RESERVED_HEADER =
   /^(?:x-svc-.*|webhook-.*|user-agent|host|content-.*|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|cookie|expect)$/i;
 
@@ -39,7 +42,8 @@ export function headersError(headers: unknown): string | undefined {
   for (const [i, [name, value]] of given.entries()) {
     if (name.length > nameChars || !HEADER_NAME.test(name))
       return `has an invalid name at index ${i}: it must be a token of 1 to ${nameChars} characters, and not a number`;
-    if (RESERVED_HEADER.test(name)) return `must not have ${name}, which is reserved`;
+    if (RESERVED_HEADER.test(name.replaceAll("_", "-")))
+      return `must not have ${name}, which is reserved`;
     if (seen.has(name.toLowerCase())) return `has ${name} twice; case does not count`;
     seen.add(name.toLowerCase());
     if (typeof value !== "string" || value.length > valueChars || !HEADER_VALUE.test(value))

@@ -1,7 +1,6 @@
 import { Type, type Static } from "@sinclair/typebox";
 
 import type { webhookSubscriptions } from "../../db/schema/webhooks.ts";
-import EXAMPLES from "../docs/event-examples.json";
 import { literals } from "../http/principal.ts";
 import { shown } from "../http/shown.ts";
 import {
@@ -330,29 +329,4 @@ export const SecretAnswer = Type.Object(
 export const SubscriptionSecretAnswer = Type.Object(
   { ...secretFields, secret_fingerprint: fingerprintText },
   { title: "SubscriptionSecret", extends: SecretAnswer },
-);
-
-export const CatalogAnswer = Type.Object(
-  {
-    events: Type.Array(
-      Type.Object({
-        value: Type.String(),
-        category: Type.String(),
-        envelope: literals(["review", "site_connection"]),
-        description: Type.String(),
-        in_batch: Type.Boolean(),
-        subscribable: Type.Boolean(),
-        schema: Type.Record(Type.String(), Type.Unknown(), {
-          description: "JSON Schema of the full body.",
-          examples: [{ type: "object", required: ["event", "event_id"] }],
-        }),
-        example: Type.Record(Type.String(), Type.Unknown(), {
-          description: "A full body.",
-          examples: [JSON.parse(EXAMPLES.review_received.full)],
-        }),
-      }),
-    ),
-    batch_interval_hours: Type.Array(Type.Integer(), { examples: [[...BATCH_INTERVAL_HOURS]] }),
-  },
-  { title: "EventCatalog" },
 );

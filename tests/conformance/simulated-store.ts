@@ -274,7 +274,7 @@ function subscriptionState(row: SubscriptionRow, reviews: Names<number>): Subscr
           round,
           state,
           reason,
-          skippedAtMs: state === "skipped" ? settledMs : null,
+          skippedAtMs: state === "skipped" ? Math.trunc(settledMs) : null,
         }),
       ),
       bySequence,

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { connect, type RawDb } from "../../db/client.ts";
 import { startStores } from "../../scripts/demo/stores/keep.ts";
 import { createSecretBox, type SecretBox } from "../../src/lib/secrets.ts";
+import { placeOf } from "../../src/sdk/typescript/src/index.ts";
 import { addProvider, connectStore, created, type TestProvider } from "../support/factory.ts";
 import { Receiver, until } from "../support/network/receiver.ts";
 import { insertSubscription } from "../support/outbox.ts";
@@ -272,6 +273,7 @@ function postsOf(receivers: readonly Pick<Receiver, "received">[]): Post[] {
         attempt: Number(headers["x-svc-attempt"]),
         signature: headers["x-svc-signature"] ?? "",
         previousSignature: headers["x-svc-signature-previous"] ?? null,
+        place: placeOf(headers),
         body,
         status: answered?.status ?? null,
         endedMs: answered === undefined ? null : performance.timeOrigin + answered.at,

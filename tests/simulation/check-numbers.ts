@@ -1,6 +1,6 @@
-import type { CheckDeps } from "./check-post.ts";
+import type { DeliveryRequest } from "../../dispatcher/delivery/deliver.ts";
 import type { SubscriptionRow } from "./tables.ts";
-import type { Post, Watch } from "./watch.ts";
+import type { Place, Post, Watch } from "./watch.ts";
 import type { World } from "./world.ts";
 
 /*
@@ -9,7 +9,10 @@ import type { World } from "./world.ts";
  */
 
 /** Checks the headers of a POST: their presence, the number of the event, and that what is settled was settled. */
-export function checkNumbers({ world, watch }: CheckDeps, post: Post): void {
+export function checkNumbers(
+  { world, watch }: { readonly world: World; readonly watch: Watch },
+  post: Post,
+): void {
   const { entry, subscription, place } = post;
   const say = (invariant: string, what: string) =>
     world.violate(invariant, `${subscription.id}#${entry.sequence} ${what}`, subscription.id);
@@ -51,4 +54,11 @@ export function checkMissed(world: World, { id }: SubscriptionRow, watch: Watch)
   const told = receiver.missed;
   if (Bun.deepEquals(told, missed)) return;
   world.violate("what was missed", `${id}: ${told.join()} and not ${missed.join()}`, id);
+}
+
+/** Returns the sequence headers of a request; undefined without them. */
+export function placeIn(headers: DeliveryRequest["headers"]): Place | undefined {
+  const [number, settled] = [headers["X-SVC-Sequence"], headers["X-SVC-Settled"]];
+  if (number === undefined && settled === undefined) return undefined;
+  return { number: Number(number), settled: Number(settled) };
 }

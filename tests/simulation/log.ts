@@ -141,7 +141,7 @@ function readByReview(
     if (atMs === null && !isBehind(waits, row) && isAsked(row)) rows.push(asRow(row));
     if (atMs !== null) waits.getOrInsert(row.reviewId, row);
   }
-  const first = indexFrom(log, logBegin(target, 0));
+  const first = indexFrom(log, logBegin(target, wanted.after));
   const looked = wanted.limit > 0 ? log.slice(first, first + window) : [];
   const free = looked.filter((event) => isAsked(event) && !isBehind(waits, event));
   const events = upTo(wanted, free).map(asEvent);

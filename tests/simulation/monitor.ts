@@ -6,6 +6,7 @@ import type { DeliveryRequest, PostResult } from "../../dispatcher/delivery/deli
 import { laneOf } from "../verdicts/lanes.ts";
 import { DISABLED_AT, failuresAfter } from "../verdicts/outcome.ts";
 import { checkLeaving, checkPost, PARALLEL_REVIEWS, PARALLEL_TESTS } from "./check-post.ts";
+import { placeIn } from "./check-numbers.ts";
 import { checkDispatch, checkRecord } from "./check-record.ts";
 import type { Process } from "./process.ts";
 import { entryOf, misplaced, queueOf } from "./log.ts";
@@ -14,11 +15,10 @@ import {
   type DispatcherRow,
   type HistoryRow,
   type OutboxRow,
-  type SettledRow,
   type SubscriptionRow,
   type Tables,
 } from "./tables.ts";
-import { createWatch, type Place, type Post, type Watch } from "./watch.ts";
+import { createWatch, findEntry, type Post, type Watch } from "./watch.ts";
 import { STEP_EXCUSE_MS, type World } from "./world.ts";
 
 /** The most entries of one lane that a process can have sent without a record. */
@@ -353,28 +353,6 @@ export class Monitor {
   }
 }
 
-function placeIn(headers: DeliveryRequest["headers"]): Place | undefined {
-  const [number, settled] = [headers["X-SVC-Sequence"], headers["X-SVC-Settled"]];
-  if (number === undefined && settled === undefined) return undefined;
-  return { number: Number(number), settled: Number(settled) };
-}
-
 function tellAccepted({ acceptedBy }: Watch, { entry, dispatcherId }: Post): void {
   acceptedBy.getOrInsertComputed(entry.sequence, () => new Set()).add(dispatcherId);
-}
-
-/** Returns the queued entry of an event, or its last one that has ended. */
-function findEntry(
-  subscription: SubscriptionRow,
-  eventId: string,
-  { skippedThrough }: Watch,
-): OutboxRow | undefined {
-  let last: SettledRow | undefined;
-  for (const sequence of subscription.sequencesOf.get(eventId) ?? []) {
-    const row = entryOf(subscription, sequence);
-    if (row !== undefined && sequence > skippedThrough) return row;
-    const settled = subscription.settled.get(sequence);
-    if (settled !== undefined && settled.settledMs >= (last?.settledMs ?? 0)) last = settled;
-  }
-  return last;
 }

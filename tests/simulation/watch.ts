@@ -1,9 +1,10 @@
 import type { LoadRequest } from "../../dispatcher/actor/event.ts";
 import type { PostResult } from "../../dispatcher/delivery/deliver.ts";
+import { entryOf } from "./log.ts";
 import type { Process } from "./process.ts";
 import type { LaneKey } from "../verdicts/lanes.ts";
 import { SequenceChecker } from "../verdicts/sequence-checker.ts";
-import type { Ordering, OutboxRow, SubscriptionRow } from "./tables.ts";
+import type { Ordering, OutboxRow, SettledRow, SubscriptionRow } from "./tables.ts";
 
 /** One POST as observed on the network. */
 export interface Post {
@@ -172,4 +173,20 @@ export function createWatch(): Watch {
     hinderedMs: 0,
     reorderedMs: Number.NEGATIVE_INFINITY,
   };
+}
+
+/** Returns the queued entry of an event, or its last one that has ended. */
+export function findEntry(
+  subscription: SubscriptionRow,
+  eventId: string,
+  { skippedThrough }: Watch,
+): OutboxRow | undefined {
+  let last: SettledRow | undefined;
+  for (const sequence of subscription.sequencesOf.get(eventId) ?? []) {
+    const row = entryOf(subscription, sequence);
+    if (row !== undefined && sequence > skippedThrough) return row;
+    const settled = subscription.settled.get(sequence);
+    if (settled !== undefined && settled.settledMs >= (last?.settledMs ?? 0)) last = settled;
+  }
+  return last;
 }

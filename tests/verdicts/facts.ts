@@ -1,5 +1,6 @@
 // The facts of a round as plain values: rows of the tables, the receivers' requests, the operators' operations and
 // the injected faults. All instants are milliseconds since the epoch on this machine's clock.
+import type { Place } from "../../src/sdk/typescript/src/index.ts";
 
 export interface Subscription {
   readonly id: string;
@@ -8,6 +9,7 @@ export interface Subscription {
   readonly host: string;
   readonly kind: "immediate" | "batch";
   readonly ordering: "subscription" | "review";
+  readonly sequenceHeaders: boolean;
   readonly state: "active" | "disabled" | "deleted";
   readonly failures: number;
   /** The filter at the end of the round. */
@@ -27,6 +29,12 @@ export interface HistoryRow {
   readonly marker: string | null;
   readonly recordedMs: number;
   readonly committedMs: number;
+}
+
+/** An event in the log of a subscription. */
+export interface LoggedRow {
+  readonly subscriptionId: string;
+  readonly eventId: string;
 }
 
 interface Entry {
@@ -81,6 +89,8 @@ export interface Post {
   readonly attempt: number;
   readonly signature: string;
   readonly previousSignature: string | null;
+  /** The values of the sequence headers; null without them. */
+  readonly place: Place | null;
   /** Undefined if the receiver closed the connection before it had read everything. */
   readonly body: string | undefined;
   /** The answered status; null without an answer. */
@@ -89,7 +99,16 @@ export interface Post {
   endedMs: number | null;
 }
 
-type OperationKind = "create" | "delete" | "rotate" | "enable" | "update" | "recover" | "test";
+type OperationKind =
+  | "create"
+  | "delete"
+  | "rotate"
+  | "disable"
+  | "enable"
+  | "update"
+  | "recover"
+  | "redeliver"
+  | "test";
 
 export interface Operation {
   readonly kind: OperationKind;
@@ -154,6 +173,8 @@ export interface Facts {
   readonly retryDelaysMs: readonly number[];
   readonly subscriptions: readonly Subscription[];
   readonly history: readonly HistoryRow[];
+  /** The events of each log in the order of their sequence. */
+  readonly logged: readonly LoggedRow[];
   readonly queued: readonly QueuedRow[];
   readonly settled: readonly SettledRow[];
   readonly attempts: readonly AttemptRow[];

@@ -10,6 +10,7 @@ type Tables = Pick<
   facts.Facts,
   | "subscriptions"
   | "history"
+  | "logged"
   | "queued"
   | "settled"
   | "attempts"
@@ -32,6 +33,10 @@ export async function readTables({ db, box }: { db: RawDb; box: SecretBox }): Pr
       ]),
     ),
     history: await readHistory(db),
+    logged: await db.sql<facts.LoggedRow[]>`
+      select s.id as "subscriptionId", h.event_id as "eventId"
+        from review_history h join webhook_subscriptions s on s.number = h.subscription_number
+       order by s.id, h.sequence`,
     queued: await db.sql<facts.QueuedRow[]>`
       select subscription_id as "subscriptionId", sequence, event_id as "eventId", is_test as "isTest",
              review_id as "reviewId", round, attempt, state
@@ -66,7 +71,9 @@ async function readTaken(db: RawDb): Promise<Pick<Tables, "claims" | "reviews">>
 function readSubscriptions(db: RawDb) {
   return db.sql<(facts.Subscription & { readonly sealedSecret: string })[]>`
     select s.id, s.partner_id as "partnerId", substring(s.webhook_url from '//([^/]+)') as host,
-           s.delivery_kind as kind, s.ordering, s.state, s.consecutive_failure_count as failures, s.events as filter,
+           s.delivery_kind as kind, s.ordering, s.state,
+           coalesce((to_jsonb(s)->>'sequence_headers')::boolean, false) as "sequenceHeaders",
+           s.consecutive_failure_count as failures, s.events as filter,
            extract(epoch from s.created_at)::float8 * 1000 as "createdMs",
            q.last_sequence as "lastSequence", s.sealed_secret as "sealedSecret"
       from webhook_subscriptions s left join outbox_sequences q on q.subscription_id = s.id order by s.id`;
@@ -74,10 +81,10 @@ function readSubscriptions(db: RawDb) {
 
 async function readHistory(db: RawDb): Promise<facts.HistoryRow[]> {
   const rows = await db.sql<Omit<facts.HistoryRow, "inBatch">[]>`
-    select id, event_id as "eventId", event, partner_id as "partnerId", review->>'reviewer' as marker,
-           extract(epoch from recorded_at)::float8 * 1000 as "recordedMs",
-           extract(epoch from pg_xact_commit_timestamp(xmin))::float8 * 1000 as "committedMs"
-      from review_history order by id`;
+    select h.id, h.event_id as "eventId", h.event, h.partner_id as "partnerId", h.review->>'reviewer' as marker,
+           extract(epoch from h.recorded_at)::float8 * 1000 as "recordedMs",
+           extract(epoch from pg_xact_commit_timestamp(h.xmin))::float8 * 1000 as "committedMs"
+      from review_history h order by h.id`;
   return rows.map((row) => ({ ...row, inBatch: BATCH_EVENTS.some((one) => one === row.event) }));
 }
 

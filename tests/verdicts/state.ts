@@ -111,8 +111,11 @@ function withReset(
 function after(state: State, change: Change): readonly State[] {
   if (change.kind === "attempts")
     return ordersOf(change.rows).map((outcomes) => outcomes.reduce(afterOutcome, state));
-  if (change.row.action === "WEBHOOK_ENABLED") return [{ state: "active", failures: 0 }];
-  return [change.row.action === "WEBHOOK_DELETED" ? { ...state, state: "deleted" } : state];
+  const { action } = change.row;
+  if (action === "WEBHOOK_ENABLED") return [{ state: "active", failures: 0 }];
+  if (action === "WEBHOOK_DELETED") return [{ ...state, state: "deleted" }];
+  const isDisabled = action === "WEBHOOK_DISABLED" && state.state === "active";
+  return [isDisabled ? { ...state, state: "disabled" } : state];
 }
 
 function afterOutcome(state: State, outcome: Outcome): State {

@@ -3,6 +3,8 @@ import { answersAreRight } from "./answers.ts";
 import * as attempts from "./attempts.ts";
 import * as bytes from "./bytes.ts";
 import * as loss from "./loss.ts";
+import { missedAreFound } from "./missed.ts";
+import { numbersAreRight } from "./numbers.ts";
 import * as order from "./order.ts";
 import * as signature from "./signature.ts";
 import * as state from "./state.ts";
@@ -71,7 +73,13 @@ const RULES: readonly NamedRule[] = [
     ["subscriptions", "operations", "finalSecrets", "posts", "faults"],
     signature.signaturesAreValid,
   ),
+  rule(
+    "missed events are found",
+    ["subscriptions", "logged", "posts", "attempts", "settled", "faults"],
+    missedAreFound,
+  ),
   rule("an attempt shows what was sent", MATCHED, bytes.bytesAreShown),
+  rule("numbers are right", [...MATCHED, "logged", "settled"], numbersAreRight),
 ];
 
 interface Judgement {

@@ -1,13 +1,13 @@
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
 
 import { type RowOf, shown } from "../../http/shown.ts";
-import { instantAnswer, lineText, orNull, secretText, storableText } from "../../http/text.ts";
+import { instantAnswer, orNull, secretText, shortName, storableText } from "../../http/text.ts";
 import { literals } from "../../http/principal.ts";
 import { loginAnswer } from "../model.ts";
 
 const closed = { additionalProperties: false } as const;
 const instant = instantAnswer();
-const name = Type.Optional(lineText([1, 100]));
+const name = Type.Optional(shortName);
 
 export type FactorMethod = "totp" | "passkey" | "recovery_code";
 

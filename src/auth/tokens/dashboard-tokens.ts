@@ -16,7 +16,7 @@ import {
 } from "../sign-in/security-mails.ts";
 import { holdUser } from "../user-queries.ts";
 import { type DashboardTokenAnswer, dashboardTokenAnswer } from "./model.ts";
-import { type DashboardToken, deleteToken, findDashboardToken } from "./queries.ts";
+import { type DashboardToken, deleteToken, findDashboardToken, holdToken } from "./queries.ts";
 
 interface DashboardTokenDeps {
   readonly db: Db;
@@ -119,12 +119,13 @@ export async function deleteDashboardToken(
 }
 
 /**
- * Locks the holder until the commit, so that no token is issued to a user who is being deactivated. The token of an
- * integration does not depend on the caller's token, because it outlives the person who made it.
+ * Locks the holder and the caller's token until the commit, so that no token is issued to a user, or by a caller, whose
+ * access is being ended.
  */
 async function hold(tx: Tx, { principal }: Caller, { userId, integration }: TokenHolder) {
-  if (integration === undefined) await holdCaller(tx, principal);
-  else if ((await holdUser(tx, userId)) === undefined) throw new Problem("not_found");
+  if (integration === undefined) return holdCaller(tx, principal);
+  if ((await holdUser(tx, userId)) === undefined) throw new Problem("not_found");
+  if (!(await holdToken(tx, principal.jti))) throw new Problem("unauthenticated");
 }
 
 async function requireDashboardToken(tx: Tx, userId: number): Promise<DashboardToken> {

@@ -1,20 +1,19 @@
 import { Type, type Static } from "@sinclair/typebox";
 
 import { listSchema } from "../../http/list.ts";
-import { type Principal, scopeValue } from "../../http/principal.ts";
+import { type Principal, scopeList } from "../../http/principal.ts";
 import { type RowOf, shown } from "../../http/shown.ts";
 import {
   instantAnswer,
-  lineText,
   orNull,
   rowId,
   secretText,
+  shortName,
   storableText,
 } from "../../http/text.ts";
 import { companyObject, userObject } from "../model.ts";
 
 const closed = { additionalProperties: false } as const;
-const NAME_LENGTH = [1, 100] as const;
 const REASON_LENGTH = [1, 500] as const;
 const instant = instantAnswer();
 const instantOrNull = orNull(instant);
@@ -32,14 +31,8 @@ export type DashboardTokenAnswer = Static<typeof dashboardTokenAnswer>;
 
 export const apiTokenBody = Type.Object(
   {
-    name: lineText(NAME_LENGTH),
-    scopes: Type.Optional(
-      Type.Array(scopeValue, {
-        minItems: 1,
-        uniqueItems: true,
-        explain: "must be a list of different scopes, or absent",
-      }),
-    ),
+    name: shortName,
+    scopes: Type.Optional(scopeList),
   },
   {
     ...closed,

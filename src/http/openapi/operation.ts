@@ -286,7 +286,6 @@ function errorResponsesOf(
 /** Error codes of checks that only some routes have, with the suffix for the name of their response component. */
 const ERROR_SUFFIXES: Partial<Record<ProblemCode, string>> = {
   step_up_required: "StepUp",
-  outcome_unknown: "OutcomeUnknown",
 };
 
 function codesOfChecks(route: CheckedRoute): ProblemCode[] {

@@ -6,7 +6,7 @@ import { nextMailAt, retryAfterS } from "../../auth/decide.ts";
 import { isUlid } from "../../http/ids.ts";
 import type { Caller } from "../../http/principal.ts";
 import { Problem } from "../../lib/problem.ts";
-import { explainFinding, type Finding, hasPassed } from "../../outbox/endpoint-check.ts";
+import { explainFinding, type Finding, hasPassed } from "../../outbox/check-findings.ts";
 import type { CheckReport } from "../check-model.ts";
 import type { Subscription } from "../model.ts";
 import * as queries from "../queries/checks.ts";

@@ -155,14 +155,13 @@ export async function endIn(
   if (deliveryKind === "batch") await dropBatchChunk(tx, id);
   await endChecksOf(tx, id, now);
   // `disabledAt` and `disabledReason` keep their values, so that they remain readable (contract 6.3).
+  // A trigger removes the headers, also if a process of an earlier version deletes the subscription (migration 0030).
   const deleted = {
-    state: "deleted" as const,
+    state: "deleted",
     deletedAt: now,
     updatedAt: now,
     pendingTestEventId: null,
-    headerNames: [],
-    sealedHeaders: null,
-  };
+  } as const;
   await queries.changeSubscription(tx, id, deleted);
 }
 

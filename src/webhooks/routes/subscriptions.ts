@@ -22,9 +22,9 @@ import { eventsError, intervalError } from "../decide.ts";
 import { EVENT_CALLBACKS } from "../event-description.ts";
 import { CATALOG_EVENTS } from "../event-model.ts";
 import { headersError, movedHeadersError } from "../header-rules.ts";
+import { CatalogAnswer } from "../event-model.ts";
 import {
   BATCH_INTERVAL_HOURS,
-  CatalogAnswer,
   NewSubscriptionBody,
   type NewSubscriptionInput,
   showSecretForms,
@@ -255,7 +255,7 @@ export function changeRoutes(deps: WebhookRouteDeps) {
     detail: {
       summary: "Update a subscription",
       description:
-        "Send only the fields to change. `delivery_kind` may be sent unchanged. URL, ordering, headers and `standard_webhooks` apply from the next attempt on; filter and payload mode apply to events recorded from now on. Changing the URL or the headers requires a fresh session; a changed URL requires the headers again.",
+        "Send only the fields to change. `delivery_kind` may be sent unchanged. URL, ordering, headers, `standard_webhooks` and `sequence_headers` apply from the next attempt on; filter and payload mode apply to events recorded from now on. Changing the URL or the headers requires a fresh session; a changed URL requires the headers again.",
     },
   } as const;
   return (

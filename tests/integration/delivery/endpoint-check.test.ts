@@ -12,9 +12,9 @@ import { removeOldChecks } from "../../../dispatcher/maintenance/removal-queries
 import { createUlids } from "../../../dispatcher/store/ulids.ts";
 import { addMs, type Clock, systemClock } from "../../../src/lib/clock.ts";
 import { fieldsOf } from "../../../src/lib/fields.ts";
-import type { CheckReport } from "../../../src/webhooks/check-model.ts";
 import { silentLog } from "../../support/dispatch.ts";
 import { fixture } from "../../support/fixture.ts";
+import { holding } from "../../support/holding.ts";
 import { removeAll } from "../../support/maintenance.ts";
 import {
   CA,
@@ -52,6 +52,18 @@ const CASES: Readonly<Record<string, Case>> = {
   "is correct, with TLS": { faults: [], tls: HOOK_TEST },
   "is correct, with Standard Webhooks": { faults: [], settings: { standard_webhooks: true } },
   "is correct, with minimal bodies": { faults: [], settings: { payload_mode: "minimal" } },
+  "is correct, behind a gateway that asks for a key": {
+    faults: [],
+    settings: { headers: { "X-Api-Key": "key-of-the-gateway" } },
+    answer: (one, correct) =>
+      one.headers["x-api-key"] === "key-of-the-gateway" ? correct(one) : 403,
+  },
+  "is correct, and answers 404, 410 or nothing to forged requests": {
+    faults: [],
+    settings: { standard_webhooks: true },
+    answer: (one, correct) =>
+      correct(one) === 200 ? 200 : (([404, 410, "close"] as const)[one.nth % 3] ?? 404),
+  },
   "accepts a changed byte": {
     faults: ["changed_byte"],
     answer: (one, correct) => (one.nth === 3 ? 200 : correct(one)),
@@ -61,6 +73,11 @@ const CASES: Readonly<Record<string, Case>> = {
     answer: (one, correct) => (one.nth === 4 ? 200 : correct(one)),
   },
   "verifies nothing": { faults: ["changed_byte", "foreign_secret"], answer: () => 204 },
+  "verifies no tests": {
+    faults: ["changed_byte", "foreign_secret", "old_timestamp"],
+    settings: { standard_webhooks: true },
+    answer: (one, correct) => (one.headers["x-svc-test"] === "1" ? 200 : correct(one)),
+  },
   "ignores the timestamp's age": {
     faults: ["old_timestamp"],
     settings: { standard_webhooks: true },
@@ -85,6 +102,14 @@ const CASES: Readonly<Record<string, Case>> = {
   "refuses a repeat": {
     faults: ["repeat"],
     answer: (one, correct) => (one.headers["x-svc-attempt"] === "2" ? 409 : correct(one)),
+  },
+  "fails at a repeat, and closes the connection": {
+    faults: ["repeat"],
+    answer: (one, correct) => (one.headers["x-svc-attempt"] === "2" ? "close" : correct(one)),
+  },
+  "limits requests": {
+    faults: ["rate_limit"],
+    answer: (one, correct) => (one.nth > 4 ? 429 : correct(one)),
   },
   "refuses unknown fields": {
     faults: ["unknown_field"],
@@ -197,6 +222,10 @@ describe("a check is interrupted", () => {
       (id: string) =>
         world.ask("PATCH", `/${id}`, { body: { webhook_url: "http://127.0.0.1:9/" } }),
     ],
+    [
+      "given headers",
+      (id: string) => world.ask("PATCH", `/${id}`, { body: { headers: { "X-Api-Key": "key" } } }),
+    ],
   ])("before its next request if the subscription is %s", async (_, change) => {
     const { receiver, id } = await subscribed({
       answer: async (one, correct) => {
@@ -209,6 +238,23 @@ describe("a check is interrupted", () => {
     expect(receiver.requests).toHaveLength(2);
     if ((await world.ask("GET", `/${id}`)).body["is_active"] === false)
       expect((await world.ask("POST", `/${id}/check`)).body["code"]).toBe("subscription_disabled");
+  });
+
+  test("before its next request if the partner is suspended", async () => {
+    const setActive = (isActive: boolean) => world.database.db.sql`
+      update companies set is_active = ${isActive} where id = ${world.tenants.partners[0].id}`;
+    const { receiver, id } = await subscribed({
+      answer: async (one, correct) => {
+        if (one.nth === 2) await setActive(false);
+        return correct(one);
+      },
+    });
+    const checkId = await requested(id);
+    await runJob();
+    await setActive(true);
+    const report = await reportOf(id, checkId);
+    expect(interruption(report)).toEqual(["interrupted", "subscription_changed"]);
+    expect(receiver.requests).toHaveLength(2);
   });
 
   test("and leaves no findings if the subscription is deleted, also afterwards", async () => {
@@ -265,6 +311,31 @@ describe("a check is interrupted", () => {
   });
 });
 
+test.each(["pending", "running"])(
+  "a locked row of a %s check holds up no other check",
+  async (state) => {
+    const { id } = await subscribed({});
+    const checkId = await requested(id);
+    const locked = await world.subscribe({ delivery_kind: "batch", batch_interval_hours: 1 });
+    const lockedId = await requested(locked.id);
+    const startedAt = addMs(systemClock.now(), -300_001);
+    if (state === "running")
+      await world.database.db.sql`
+      update endpoint_checks set state = 'running', started_at = ${startedAt} where id = ${lockedId}`;
+    const release = await holding(
+      world.database.connect(),
+      ({ sql }) => sql`select from endpoint_checks where id = ${lockedId} for update`,
+    );
+    await runJob();
+    await release();
+    expect((await reportOf(id, checkId))["state"]).toBe("done");
+    expect((await reportOf(locked.id, lockedId))["state"]).toBe(state);
+    await runJob();
+    const ended = state === "pending" ? "done" : "interrupted";
+    expect((await reportOf(locked.id, lockedId))["state"]).toBe(ended);
+  },
+);
+
 describe("the limits", () => {
   test("one check of a subscription at a time: further requests get its id and no audit row", async () => {
     const { id } = await subscribed({});
@@ -281,6 +352,14 @@ describe("the limits", () => {
     ]);
     await runJob();
     expect(await requested(id)).not.toBe(ids[0]);
+  });
+
+  test("one of two dispatchers makes a check", async () => {
+    const { receiver, id } = await subscribed({});
+    await requested(id);
+    const begun = await Promise.all([runJob(), runJob()]);
+    expect(begun.toSorted()).toEqual([0, 1]);
+    expect(receiver.requests).toHaveLength(8);
   });
 
   test("10 in an hour for all subscriptions of a partner, deleted ones included", async () => {
@@ -318,7 +397,7 @@ describe("the limits", () => {
     const checkId = await requested(id);
     await endAll();
     const age = (days: number) => world.database.db.sql`
-      update endpoint_checks set created_at = now() - make_interval(days => ${days}::int, secs => -5)
+      update endpoint_checks set created_at = now() - make_interval(days => ${days}::int, secs => -600)
        where id = ${checkId}`;
     await age(30);
     await removeAll(removeOldChecks, world.database.db, 30);
@@ -359,7 +438,7 @@ type Finding = {
   readonly tls_reason: string | null;
   readonly advice: string | null;
 };
-type Report = Readonly<Record<keyof CheckReport | string, unknown>>;
+type Report = Readonly<Record<string, unknown>>;
 
 const ending: RawReceiver[] = [];
 afterEach(async () => {
@@ -379,7 +458,7 @@ interface Seen {
   readonly isRecent: boolean;
 }
 
-type Status = number | "hang";
+type Status = number | "hang" | "close";
 type Judge = (one: Seen, correct: (one: Seen) => Status) => Status | Promise<Status>;
 
 function correctly({ fits, isRecent }: Seen): Status {
@@ -398,6 +477,7 @@ async function subscribed(
       const seen = seenIn(request, { nth, secret: secret.value, now: clock.now() });
       void Promise.resolve(answer(seen, correctly)).then((status) => {
         if (status === "hang") return;
+        if (status === "close") return void socket.destroy();
         socket.write(
           `HTTP/1.1 ${status} Answered\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n`,
         );
@@ -406,9 +486,9 @@ async function subscribed(
     tls === undefined ? {} : { tls: { ...tls } },
   );
   ending.push(receiver);
-  const made = await world.subscribe({ ...settings });
+  const made = await world.subscribe({ ...settings, webhook_url: receiver.url });
   secret.value = made.secret;
-  await moveTo(made.id, tls === undefined ? receiver.url : `https://hook.test:${receiver.port}/`);
+  if (tls !== undefined) await moveTo(made.id, `https://hook.test:${receiver.port}/`);
   return { receiver, id: made.id, secret };
 }
 
@@ -474,13 +554,17 @@ function jobOf(
   );
 }
 
-async function runJob(running: Running = {}): Promise<void> {
+/** Runs the job as a process of its own. Returns the number of checks that it made. */
+async function runJob(running: Running = {}): Promise<number> {
   const job = jobOf(running);
-  await job.run({ reached: "" });
+  const { rows } = await job.run({ reached: "" });
   await job.drain?.();
+  return rows;
 }
 
+/** Requests a check one millisecond after the one before, because ids of the same millisecond have a random order. */
 async function requested(id: string): Promise<string> {
+  world.clock.advance(1);
   const { status, body } = await world.ask("POST", `/${id}/check`);
   if (status !== 202) throw new Error(JSON.stringify(body));
   return String(body["check_id"]);

@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 
 import { passLogged } from "../../../db/log.ts";
-import type { Subscription } from "../../../dispatcher/actor/event.ts";
+import type { LoadRequest, Subscription } from "../../../dispatcher/actor/event.ts";
 import { createStore } from "../../../dispatcher/store/store.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { SequenceChecker } from "../../verdicts/sequence-checker.ts";
@@ -12,7 +12,7 @@ import { fixture } from "../../support/fixture.ts";
 import { forceHistory } from "../../support/history.ts";
 import { type Receiver, type Received, until } from "../../support/network/receiver.ts";
 import { insertTenant, record, reviewAction, type Tenant } from "../../support/outbox.ts";
-import { webhookDeliveries } from "../../support/webhook-deliveries.ts";
+import { webhookDeliveries } from "../../support/deliveries.ts";
 
 const { world, ...running } = webhookDeliveries();
 const otherSite = fixture(async () => {
@@ -147,7 +147,7 @@ describe("what a load by review calls settled", () => {
       (sql) => sql`delete from review_history where event_id = ${eventId ?? ""}`,
     );
 
-  async function load(): Promise<Subscription | undefined> {
+  async function load(hints: Partial<LoadRequest> = {}): Promise<Subscription | undefined> {
     const { db } = world.database;
     const { box } = world.api.deps;
     const config = { batchHourMs: 1_000 };
@@ -155,7 +155,8 @@ describe("what a load by review calls settled", () => {
     const [row] = await db.sql<{ shard: number }[]>`
       select shard from webhook_subscriptions where id = ${id}`;
     const request = { id, shard: row?.shard ?? 0, generation: 1, after: 0, limit: 64 };
-    const [answer] = await store.load([{ ...request, maxBytes: 1_000_000, exceptReviews: [] }]);
+    const asked = { ...request, maxBytes: 1_000_000, exceptReviews: [], ...hints };
+    const [answer] = await store.load([asked]);
     return answer?.found?.subscription;
   }
 
@@ -180,6 +181,39 @@ describe("what a load by review calls settled", () => {
     },
   );
 
+  test.each([1, 2])(
+    "is not negative if %d of 2 events after tests are missing",
+    async (missing) => {
+      await subscribe();
+      await recordEvents(1);
+      await endAll([1]);
+      await world.database.db.sql`
+      update outbox_sequences set last_sequence = 4 where subscription_id = ${id}`;
+      for (const eventId of (await recordEvents(2)).slice(0, missing)) await remove(eventId);
+      expect((await load())?.settledLimit).toBe(0);
+    },
+  );
+
+  test("does not depend on the settings that the actor knew", async () => {
+    await subscribe();
+    await recordEvents(3);
+    await endAll([1]);
+    const limits = async () => {
+      const found: (number | null | undefined)[] = [];
+      for (const ordering of ["subscription", "review", undefined] as const)
+        for (const isNumbered of [true, false])
+          // A load that leaves out a review does not begin with the log.
+          for (const exceptReviews of [[], [0]])
+            found.push((await load({ ordering, isNumbered, exceptReviews }))?.settledLimit);
+      return new Set(found);
+    };
+    expect(await limits()).toEqual(new Set([1]));
+    await world.ask("POST", `/${id}`, { body: { ordering: "subscription" } });
+    expect(await limits()).toEqual(new Set([3]));
+    await world.ask("POST", `/${id}`, { body: { sequence_headers: false } });
+    expect(await limits()).toEqual(new Set([null]));
+  });
+
   test("does not search the events that a recovery brought in from before the filter", async () => {
     await subscribe();
     await recordEvents(2);
@@ -187,8 +221,9 @@ describe("what a load by review calls settled", () => {
     // The rows of events that the log of the subscription does not have.
     const { db } = world.database;
     await db.sql`
-      insert into outbox (shard, subscription_id, sequence, event_id, event, payload_mode, recorded_at, review_id)
-      select shard, id, 2 + n, lpad(n::text, 26, '0'), 'review_received', 'full', now(), 1
+      insert into outbox (shard, subscription_id, sequence, event_id, event, payload_mode, recorded_at, review_id,
+                          review_history_id)
+      select shard, id, 2 + n, lpad(n::text, 26, '0'), 'review_received', 'full', now(), 1, 0
         from webhook_subscriptions, generate_series(1, 3) n where id = ${id}`;
     await db.sql`update outbox_sequences set last_sequence = 5 where subscription_id = ${id}`;
     const [third] = await recordEvents(1);

@@ -271,6 +271,31 @@ describe("the other commands", () => {
     expect((await command(["redeliver", id, "nonsense"])).status).toBe(64);
   });
 
+  test("list events by their numbers, and queue them again", async () => {
+    await product.emit(2);
+    const listed = () => command(["deliveries", "--sequence", "1-2"]);
+    await until(
+      "both are delivered",
+      async () => (await listed()).said.split("delivered").length > 2,
+    );
+    expect((await listed()).said).toMatch(/^2 .*\n1 .*\n$/);
+    const empty = await command(["deliveries", "--sequence", "1000"]);
+    expect(empty).toEqual({ status: 0, said: "No deliveries found.\n" });
+    expect((await command(["deliveries", "--sequence", "2-1"])).status).toBe(1);
+    const queued = await command(["redeliver", "--sequence", "1-2"]);
+    expect(queued).toEqual({ status: 0, said: "Queued 2.\n" });
+    const none = await command(["redeliver", "--sequence", "999000", "--json"]);
+    expect([none.status, JSON.parse(none.said)]).toEqual([0, { queued: 0 }]);
+    expect((await command(["redeliver", "--sequence", "900001-900100"])).status).toBe(0);
+    for (const wrong of ["0", "2-1", "1-101", "x", "1-", "99999999999999999"])
+      expect([wrong, (await command(["redeliver", "--sequence", wrong])).status]).toEqual([
+        wrong,
+        64,
+      ]);
+    for (const args of [[], ["01JWNB9PR0ZV8X2D3F4G5H6J00", "--sequence", "1"]])
+      expect((await command(["redeliver", ...args])).status).toBe(64);
+  });
+
   test("send a signed test of every event, as the catalog describes it", async () => {
     const { body } = await product.api().call("GET", "/partner/webhooks/events", { token });
     const events = body["events"] as { value: string; schema: object }[];
@@ -306,13 +331,31 @@ describe("the other commands", () => {
     }
     const standard = await command(["check", endpoint.url, "--standard-webhooks"], env);
     expect(standard).toEqual({ status: 1, said: expect.stringContaining("FAULT  old_timestamp") });
+    await command(["check", endpoint.url], { ...env, WEBHOOK_HEADERS: '{"X-Api-Key": "key-1"}' });
+    expect(endpoint.received.at(-1)?.headers["x-api-key"]).toBe("key-1");
     endpoint.answer = () => 200;
     for (const [args, more] of [
       [["ftp://partner.example/"], env],
       [["nonsense"], env],
       [[endpoint.url], { WEBHOOK_SECRET: "whsec_MTIzNDU2Nzg=" }],
+      [[endpoint.url], { ...env, WEBHOOK_HEADERS: "key-1" }],
+      [[endpoint.url], { ...env, WEBHOOK_HEADERS: '{"not a name": "key-1"}' }],
+      [[endpoint.url, "--minimal"], as(token)],
+      [["--standard-webhooks"], env],
     ] as const)
       expect([args, (await command(["check", ...args], more)).status]).toEqual([args, 64]);
+  });
+
+  test("end a check at Ctrl-C, also while the endpoint does not answer", async () => {
+    const { length } = endpoint.received;
+    endpoint.answer = () => "hang";
+    const env = envOf({ WEBHOOK_SECRET: subscription.secret });
+    const { child, said } = begin(["check", endpoint.url], env);
+    await until("the request", () => endpoint.received.length > length);
+    child.kill("SIGINT");
+    await until("it says so", () => said.err.includes("The check was interrupted."));
+    endpoint.answer = () => 200;
+    expect(await child.exited).toBe(1);
   });
 
   test("let the server check the endpoint of the subscription", async () => {

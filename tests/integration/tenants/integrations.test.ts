@@ -7,6 +7,7 @@ import { isCheckViolation } from "../../../db/errors.ts";
 import { SCOPES } from "../../../src/http/principal.ts";
 import { fieldsOf } from "../../../src/lib/fields.ts";
 import { PASSWORD, type Answer } from "../../support/api.ts";
+import { untilSomebodyWaits } from "../../support/auth-races.ts";
 import { addIntegration } from "../../support/callers.ts";
 import { fixture } from "../../support/fixture.ts";
 import { until } from "../../support/network/receiver.ts";
@@ -161,15 +162,18 @@ describe("an integration", () => {
     expect(await world.database.db.sql`select from mails`).toHaveLength(0);
   });
 
-  test("gets neither a password nor another role from a process of an earlier version", async () => {
+  test("gets no password, no address and no other role from a process of an earlier version", async () => {
     const { id } = await machine();
     const { sql } = world.database.db;
     for (const change of [
       sql`update users set role = 'partner_owner' where id = ${id}`,
       sql`update users set password_hash = 'x' where id = ${id}`,
+      sql`update users set email = 'machine@p1.test' where id = ${id}`,
       sql`update users set role = 'partner_integration' where id = ${owner().id}`,
     ])
       expect(await change.then(() => false, isCheckViolation)).toBe(true);
+    // Version 0.1.0 may erase it as a person, and only in the order of all erasures: this must not fail.
+    await sql`update users set email = 'erased-1@erased.invalid', is_active = false where id = ${id}`;
   });
 });
 
@@ -228,6 +232,22 @@ describe("the token of an integration", () => {
     expect(again.map(({ status }) => status)).toEqual(Array.from({ length: 8 }, () => 200));
     const alive = await Promise.all(again.map(({ body }) => reads(String(body["token"]))));
     expect(alive.filter((status) => status === 200)).toHaveLength(1);
+  });
+
+  test("is not made by a person whose sign-in ends meanwhile", async () => {
+    const maker = await world.freshUser("partner_owner");
+    const token = await world.api.login(maker.email);
+    const { id, token: before } = await machine();
+    const { db } = world.database;
+    const { answer } = await db.transaction(async ({ sql }) => {
+      await sql`update users set updated_at = updated_at where id = ${id}`;
+      const asked = call(token, "POST", `/partner/integrations/${id}/api-token/regenerate`, {});
+      await untilSomebodyWaits(db);
+      await sql`delete from tokens where user_id = ${maker.id}`;
+      return { answer: asked };
+    });
+    expect(said(await answer)).toEqual([401, "unauthenticated"]);
+    expect(await reads(before)).toBe(200);
   });
 
   test("has the reach of an admin by its scopes, and takes no route that requires a person", async () => {

@@ -307,7 +307,7 @@ describe("the number of an event", () => {
     await takePositions(fresh, 2);
     const [seven = ""] = await world.emit(1);
     const all = Array.from({ length: 9 }, (_, i) => i + 1);
-    expect(await Promise.all(all.map((one) => eventsOf(fresh, [one])))).toEqual([
+    expect(await Promise.all(all.map((number) => eventsOf(fresh, [number])))).toEqual([
       [one],
       [two],
       [],

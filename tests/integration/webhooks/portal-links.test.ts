@@ -208,7 +208,7 @@ describe("an operator's link to a partner's pages", () => {
     expect((await ask(owner, path, "PATCH", { headers })).status).toBe(200);
     const elsewhere = { webhook_url: "http://127.0.0.1:9/elsewhere" };
     const refused = await ask(token, path, "PATCH", elsewhere);
-    expect([refused.status, Object.keys(Object(refused.body["errors"]))]).toEqual([
+    expect([refused.status, Object.keys(refused.body["errors"] as object)]).toEqual([
       422,
       ["headers"],
     ]);

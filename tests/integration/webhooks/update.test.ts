@@ -123,6 +123,24 @@ describe("an update", () => {
     expect((await update(id, { webhook_url })).status).toBe(200);
   });
 
+  test("of the URL, or a delete, by a process of version 0.1.0 removes the headers", async () => {
+    const { sql } = world.database.db;
+    const gone = { names: [], sealed: null };
+    const { id } = await world.subscribe({ headers: { "X-Key": "k" } });
+    const before = await sealed(id);
+    // It writes all settings that it knows, changed or not.
+    await sql`update webhook_subscriptions set webhook_url = webhook_url, label = 'L' where id = ${id}`;
+    expect(await sealed(id)).toEqual(before);
+    await sql`update webhook_subscriptions set webhook_url = 'http://127.0.0.1:3699/elsewhere' where id = ${id}`;
+    expect(await sealed(id)).toEqual(gone);
+    const other = await world.subscribe({ headers: { "X-Key": "k" } });
+    await disable(world, other.id);
+    expect((await sealed(other.id))?.names).toEqual(["X-Key"]);
+    await sql`
+      update webhook_subscriptions set state = 'deleted', deleted_at = now() where id = ${other.id}`;
+    expect(await sealed(other.id)).toEqual(gone);
+  });
+
   test("is not needed to remove headers: a delete does", async () => {
     const { id } = await world.subscribe({ headers: { "X-Key": "k" } });
     await world.ask("DELETE", `/${id}`);

@@ -17,6 +17,8 @@ interface FaultDeps {
   readonly dispatchers: readonly Supervised[];
   readonly apis: readonly Supervised[];
   readonly faults: Fault[];
+  /** The only target of drawn faults; undefined for all. */
+  readonly only: string | undefined;
 }
 
 interface Kind {
@@ -157,10 +159,11 @@ const KINDS: readonly Kind[] = [
 
 /** Injects faults at random moments, at most one at a time per process or store. */
 export async function playFaults(deps: FaultDeps, forMs: number): Promise<void> {
-  const { random, moods } = deps;
+  const { random, moods, only } = deps;
   const kinds = KINDS.filter(
-    ({ kind, isCalm }) =>
+    ({ kind, target, isCalm }) =>
       (moods === "full" || isCalm) &&
+      (only === undefined || only === target) &&
       (kind !== "full disk" || deps.postgres.fillDisk !== undefined) &&
       (kind !== "silent" || deps.names !== undefined),
   );

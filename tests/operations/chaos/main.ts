@@ -3,13 +3,18 @@
 // behaviour, all on loopback. It injects faults into all of them while clients write and owners change their
 // subscriptions. Then the responses, the tables and the received requests are checked. The first round with a
 // violation ends the run; its folder is kept with all logs and facts.
+//
+// `--events N`, the most events of one request, and `--target dispatcher`, the only target of faults, are for the
+// sequence headers (contract 7.19): many events, and many kills. With more than 4 events, there are no batches, and only
+// the rule of these headers judges, because other rules compare each event with all others.
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 
-import { type Played, playRound } from "./round.ts";
+import { FEW_EVENTS, type Played, playRound } from "./round.ts";
 import type { Facts, Finding } from "../../verdicts/facts.ts";
+import { countFound, missedAreFound } from "../../verdicts/missed.ts";
 import { findViolations } from "../../verdicts/violations.ts";
 import { lacks } from "../../support/needs.ts";
 
@@ -20,6 +25,8 @@ const { values } = parseArgs({
     moods: { type: "string", default: "full" },
     pooler: { type: "string", default: "never" },
     seconds: { type: "string", default: "30" },
+    events: { type: "string", default: String(FEW_EVENTS) },
+    target: { type: "string" },
     "keep-going": { type: "boolean", default: false },
   },
 });
@@ -30,6 +37,7 @@ if (pooler !== "never" && lacks("pgbouncer")) {
   process.exit(1);
 }
 const SHOWN = 3;
+const isMuch = Number(values.events) > FEW_EVENTS;
 
 const folder = mkdtempSync(join(tmpdir(), "reviewrelay-chaos-"));
 chmodSync(folder, 0o711);
@@ -52,11 +60,13 @@ for (let round = 1; round <= Number(values.rounds); round++) {
     ended,
     pooler,
     troubleMs: Number(values.seconds) * 1_000,
+    maxEvents: Number(values.events),
+    target: values.target,
   }).catch((error: unknown) => {
     console.log(`Round ${round} (seed ${seed}) could not be completed; its logs are in ${home}.`);
     throw error;
   });
-  const findings = findViolations(played.facts);
+  const findings = isMuch ? missedAreFound(played.facts) : findViolations(played.facts);
   report(played, { round, seed, seconds: (performance.now() - startedMs) / 1_000 });
   if (findings.length === 0) {
     rmSync(home, { recursive: true, force: true });
@@ -83,6 +93,11 @@ function report(
   console.log(
     `round ${round} (seed ${seed}): ${sent} events, ${facts.posts.length} POSTs, ${facts.attempts.length} records, ` +
       `drained in ${(drainedMs / 1_000).toFixed(1)} s, ${seconds.toFixed(0)} s in all`,
+  );
+  const { events, received, reported, filled, repeats, missed, untold } = countFound(facts);
+  console.log(
+    `  numbered: ${events} events, ${received} received, ${reported} reported as missed, ${filled} of them came later, ` +
+      `${missed} missed at the end, ${untold} not told yet, ${repeats} repeats`,
   );
   console.log(`  answers: ${told}`);
   console.log(`  faults: ${facts.faults.map((fault) => faultText(fault, facts)).join("; ")}`);

@@ -1,3 +1,4 @@
+import type { NumberRange } from "../../../src/sdk/typescript/src/index.ts";
 import type { Prng } from "../../simulation/prng.ts";
 import type { CallOptions, Client } from "./client.ts";
 import { nowMs } from "./now.ts";
@@ -10,6 +11,8 @@ interface OperatorDeps {
   readonly operations: Operation[];
   /** Returns a URL on a host that no subscription has used; undefined if there is none left. */
   readonly newUrl: () => string | undefined;
+  /** Returns the numbers of the events that the receiver at a URL misses. */
+  readonly missedAt: (url: string) => readonly NumberRange[];
 }
 
 type Kind = "immediate" | "batch";
@@ -21,6 +24,10 @@ const FILTERS: readonly (readonly string[] | null)[] = [
   ["review_received", "profanity_detected"],
   ["review_updated", "review_pull_disconnected"],
 ];
+
+/** The most numbers that one redelivery names, and that one page of deliveries shows. */
+const REDELIVERED = 100;
+const LISTED = 100;
 
 /** Acts as one partner's owner: creates a subscription and performs the usual operations on it. */
 export class Operator {
@@ -56,6 +63,7 @@ export class Operator {
             events: filter,
             ordering: random.pick(["subscription", "review"]),
             payload_mode: random.pick(["full", "full", "minimal"]),
+            sequence_headers: random.chance(0.9),
           }),
     };
     const startedMs = nowMs();
@@ -73,13 +81,16 @@ export class Operator {
     const { random } = this.#deps;
     const { status, body } = await this.#get();
     if (status !== 200) return;
-    if (body["is_active"] === false) return this.#enable();
+    // Events come while it is disabled.
+    if (body["is_active"] === false) return random.chance(0.5) ? this.#enable() : undefined;
     const act = random.pick([
       () => this.#rotate(),
       () => this.#rotate(),
       () => this.#update(),
       () => this.#update(),
       () => this.#recover(),
+      () => this.askAgain(),
+      () => this.#disable(),
       () => this.#test(),
       () => this.#test(),
       ...(random.chance(0.3) ? [() => this.#replace()] : []),
@@ -94,8 +105,47 @@ export class Operator {
       () => this.#get(),
       () => this.#ask("GET", "", { wants: [200] }),
       () => this.#ask("GET", `/${this.#id}/deliveries?per_page=100`, { wants: [200] }),
+      () => this.#showMissed(),
     ]);
     await look();
+  }
+
+  /** Enables a subscription and removes its filter; returns false until that is certainly done. */
+  async revive(): Promise<boolean> {
+    if (this.#id === undefined) return true;
+    const { status, body } = await this.#get();
+    if (status !== 200) return false;
+    if (body["is_active"] === false) await this.#enable();
+    else if (body["events"] !== null) await this.#filter(null);
+    else return true;
+    return false;
+  }
+
+  /** Asks for the first events that the receiver has missed, as it would itself. */
+  async askAgain(): Promise<void> {
+    const missed = this.#deps.missedAt(this.#url);
+    const numbers = missed.flatMap(([first, last]) =>
+      Array.from({ length: last - first + 1 }, (_, i) => first + i),
+    );
+    if (numbers.length === 0) return;
+    await this.#plain("redeliver", { body: { sequences: numbers.slice(0, REDELIVERED) } });
+  }
+
+  async #showMissed(): Promise<void> {
+    const [range] = this.#deps.missedAt(this.#url);
+    if (range === undefined) return;
+    const [first, last] = [range[0], Math.min(range[1], range[0] + LISTED - 1)];
+    await this.#ask("GET", `/${this.#id}/messages?sequence=${first}-${last}&limit=${LISTED}`, {
+      wants: [200],
+      fits: ({ data }) => {
+        const shown = (data as { sequence: number }[]).map(({ sequence }) => sequence);
+        const wanted = Array.from({ length: last - first + 1 }, (_, i) => first + i);
+        return Bun.deepEquals(
+          shown.toSorted((a, b) => a - b),
+          wanted,
+        );
+      },
+    });
   }
 
   #get() {
@@ -113,6 +163,12 @@ export class Operator {
     this.#note("enable", { startedMs, status, held });
   }
 
+  async #disable(): Promise<void> {
+    const startedMs = nowMs();
+    const { status } = await this.#ask("POST", `/${this.#id}/disable`, { wants: [200] });
+    this.#note("disable", { startedMs, status });
+  }
+
   async #rotate(): Promise<void> {
     const startedMs = nowMs();
     const grace_period_hours = this.#deps.random.pick([0, 1]);
@@ -126,13 +182,18 @@ export class Operator {
 
   async #update(): Promise<void> {
     const { random } = this.#deps;
-    const filter = random.pick(FILTERS);
-    const isFilter = this.#kind === "immediate" && random.chance(0.7);
-    const webhook_url = `${this.#url}/${random.int(1, 99)}`;
+    if (this.#kind === "immediate" && random.chance(0.7)) return this.#filter(random.pick(FILTERS));
+    const body = { webhook_url: `${this.#url}/${random.int(1, 99)}` };
     const startedMs = nowMs();
-    const body = isFilter ? { events: filter } : { webhook_url };
     const { status } = await this.#ask("PATCH", `/${this.#id}`, { body, wants: [200] });
-    this.#note("update", { startedMs, status, ...(isFilter && { filter }) });
+    this.#note("update", { startedMs, status });
+  }
+
+  async #filter(filter: readonly string[] | null): Promise<void> {
+    const startedMs = nowMs();
+    const body = { events: filter };
+    const { status } = await this.#ask("PATCH", `/${this.#id}`, { body, wants: [200] });
+    this.#note("update", { startedMs, status, filter });
   }
 
   async #recover(): Promise<void> {
@@ -155,7 +216,7 @@ export class Operator {
   }
 
   /** A disabled subscription answers 409: failures may have disabled it since the owner read it. */
-  async #plain(kind: "test" | "recover", options: CallOptions = {}): Promise<void> {
+  async #plain(kind: "test" | "recover" | "redeliver", options: CallOptions = {}): Promise<void> {
     const startedMs = nowMs();
     const allowed = { ...options, wants: [202, 409] };
     const { status } = await this.#ask("POST", `/${this.#id}/${kind}`, allowed);

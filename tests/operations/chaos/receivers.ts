@@ -1,7 +1,13 @@
 import { createServer, type Server, type Socket } from "node:net";
 
+import {
+  advance,
+  type NumberRange,
+  type SequenceState,
+} from "../../../src/sdk/typescript/src/index.ts";
 import { nowMs } from "./now.ts";
 import type { Post } from "../../verdicts/facts.ts";
+import { NOTHING } from "../../verdicts/missed.ts";
 
 /** The behaviour of a receiver. */
 export type Mood =
@@ -24,6 +30,8 @@ export interface Receivers {
   readonly port: number;
   /** All requests in order of arrival. */
   readonly posts: readonly Post[];
+  /** Returns the numbers of the events that the receiver at a URL has missed, as the package for TypeScript tells. */
+  missedAt(url: string): readonly NumberRange[];
   setMood(host: string, mood: Mood): void;
   stop(): void;
 }
@@ -31,13 +39,15 @@ export interface Receivers {
 interface Received {
   readonly posts: Post[];
   readonly moods: ReadonlyMap<string, Mood>;
+  /** What each receiver knows by the sequence headers, by the host and port of its URL. */
+  readonly states: Map<string, SequenceState>;
   readonly sockets: Set<Socket>;
 }
 
 /** Starts one receiver per host, each on its own loopback address, and all on one port. */
 export async function startReceivers(hosts: readonly string[]): Promise<Receivers> {
   const moods = new Map<string, Mood>();
-  const received: Received = { posts: [], moods, sockets: new Set() };
+  const received: Received = { posts: [], moods, states: new Map(), sockets: new Set() };
   const servers: Server[] = [];
   let port = 0;
   for (const host of hosts) {
@@ -50,6 +60,7 @@ export async function startReceivers(hosts: readonly string[]): Promise<Receiver
   return {
     port,
     posts: received.posts,
+    missedAt: (url) => received.states.get(new URL(url).host)?.missed ?? [],
     setMood: (host, mood) => void moods.set(host, mood),
     stop() {
       for (const server of servers) server.close();
@@ -83,13 +94,20 @@ function serve(socket: Socket, host: string, received: Received): void {
       attempt: Number(headers.get("x-svc-attempt")),
       signature: headers.get("x-svc-signature") ?? "",
       previousSignature: headers.get("x-svc-signature-previous") ?? null,
+      place: placeIn(headers),
       body: isWhole ? raw.toString("utf8") : undefined,
       status: null,
       endedMs: null,
     };
     received.posts.push(post);
-    void answer(socket, post, mood);
+    void answer(socket, { post, mood, states: received.states });
   });
+}
+
+function placeIn(headers: ReadonlyMap<string, string>): Post["place"] {
+  const [number, settled] = [headers.get("x-svc-sequence"), headers.get("x-svc-settled")];
+  if (number === undefined && settled === undefined) return null;
+  return { sequence: Number(number), settled: Number(settled) };
 }
 
 function headersOf(head: string): Map<string, string> {
@@ -104,7 +122,12 @@ function headersOf(head: string): Map<string, string> {
   );
 }
 
-async function answer(socket: Socket, post: Post, mood: Mood): Promise<void> {
+interface Asked extends Pick<Received, "states"> {
+  readonly post: Post;
+  readonly mood: Mood;
+}
+
+async function answer(socket: Socket, { post, mood, states }: Asked): Promise<void> {
   // The end is noted before the response is written, so that it is never later than its consequences.
   const end = (status: number | null) => {
     post.endedMs = nowMs();
@@ -114,6 +137,8 @@ async function answer(socket: Socket, post: Post, mood: Mood): Promise<void> {
     // A socket that has closed its side still delivers data in transit, which can no longer be answered.
     if (!socket.writable) return;
     end(status);
+    if (status === 200 && post.place !== null)
+      states.set(post.host, advance(states.get(post.host) ?? NOTHING, post.place).state);
     socket.write(`HTTP/1.1 ${status} Said\r\nContent-Length: 2\r\n\r\nok`);
   };
   switch (mood) {

@@ -18,7 +18,7 @@ import { type Mood, type Receivers, startReceivers } from "./receivers.ts";
 import { addTenants } from "./tenants.ts";
 import type { Exit, Fault, Facts, Operation } from "../../verdicts/facts.ts";
 import { countLeft, readTables } from "../../verdicts/read-tables.ts";
-import { type Written, write } from "./writers.ts";
+import { type WriterDeps, type Written, write, writeLast } from "./writers.ts";
 
 export interface RoundOptions {
   readonly seed: number;
@@ -28,10 +28,16 @@ export interface RoundOptions {
   readonly folder: string;
   /** How long writers, readers and faults run. */
   readonly troubleMs: number;
+  /** The most events in one request of a writer. */
+  readonly maxEvents: number;
+  /** Only faults with this target are drawn; undefined for all. */
+  readonly target: string | undefined;
   /** Rejects on a signal. */
   readonly ended: Promise<never>;
 }
 
+/** With more events in a request, there are no batches, because each event of a batch is a POST of its own. */
+export const FEW_EVENTS = 4;
 const PARTNERS = 8;
 const HOSTS = 48;
 const WRITERS = 6;
@@ -190,7 +196,7 @@ function clocksOf(random: Prng, moods: Moods): number[] {
 }
 
 async function play(
-  { seed: _seed, moods, troubleMs, key, random }: Drawn,
+  { moods, troubleMs, maxEvents, target, key, random }: Drawn,
   { stage, db, hosts }: { stage: Stage; db: RawDb; hosts: readonly string[] },
 ): Promise<Played> {
   const { client, receivers, names, faults } = stage;
@@ -203,28 +209,37 @@ async function play(
     return host && `http://${names?.nameOf(host) ?? host}:${receivers.port}/hook`;
   };
   const operators = tenants.partners.flatMap((partner, n) => {
-    const deps = { client, operations, newUrl, random: random.fork() };
-    return (n % 2 === 0 ? (["immediate", "batch"] as const) : (["immediate"] as const)).map(
-      (kind) => new Operator(deps, partner, kind),
-    );
+    const deps = {
+      client,
+      operations,
+      newUrl,
+      missedAt: receivers.missedAt,
+      random: random.fork(),
+    };
+    const hasBatch = n % 2 === 0 && maxEvents <= FEW_EVENTS;
+    const kinds = hasBatch ? (["immediate", "batch"] as const) : (["immediate"] as const);
+    return kinds.map((kind) => new Operator(deps, partner, kind));
   });
   for (const operator of operators) await operator.create();
   const written: Written = { accepted: [], sent: 0 };
   const endMs = nowMs() + troubleMs;
   const isOver = () => nowMs() >= endMs;
-  const writing = Array.from({ length: WRITERS }, (_, n) =>
-    write({ client, tenants, random: random.fork(), written, name: `w${n}` }, isOver),
-  );
+  const writer = (name: string): WriterDeps => {
+    return { client, tenants, written, name, maxEvents, random: random.fork() };
+  };
+  const writing = Array.from({ length: WRITERS }, (_, n) => write(writer(`w${n}`), isOver));
   await Promise.all([
     ...writing,
     ...Array.from({ length: READERS }, () => look(operators, random.fork(), isOver)),
     ...operators.map((operator) => operate(operator, random.fork(), isOver)),
     changeMoods({ receivers, hosts, random: random.fork(), moods }, isOver),
-    playFaults({ ...stage, random: random.fork(), moods }, troubleMs),
+    playFaults({ ...stage, random: random.fork(), moods, only: target }, troubleMs),
     endWrongClocks(stage, troubleMs),
   ]);
   for (const host of hosts) receivers.setMood(host, "healthy");
+  for (const operator of operators) while (!(await operator.revive())) await Bun.sleep(250);
   const drainedMs = await drain(db);
+  await tellMissed({ db, operators, random }, writer("last"));
   // Stops the processes gracefully, so that running work is recorded.
   await Promise.all([...stage.dispatchers, ...stage.apis].map((one) => one.stop()));
   const facts: Facts = {
@@ -238,6 +253,17 @@ async function play(
     wrongAnswers: client.wrong,
   };
   return { facts, sent: written.sent, drainedMs, answers: client.counts };
+}
+
+/** Records a last event for each partner, by which receivers learn what they missed. Half of them ask for it. */
+async function tellMissed(
+  { db, operators, random }: Pick<Drawn, "random"> & { db: RawDb; operators: readonly Operator[] },
+  writer: WriterDeps,
+): Promise<void> {
+  await writeLast(writer);
+  await drain(db);
+  for (const operator of operators) if (random.chance(0.5)) await operator.askAgain();
+  await drain(db);
 }
 
 /** Kills a dispatcher with a wrong clock before the end, so that another one takes over its records. */

@@ -14,17 +14,18 @@ export interface Written {
   sent: number;
 }
 
-interface WriterDeps {
+export interface WriterDeps {
   readonly client: Client;
   readonly tenants: Tenants;
   readonly random: Prng;
   readonly written: Written;
   readonly name: string;
+  /** The most events in one request. */
+  readonly maxEvents: number;
 }
 
 /** How often a client repeats a request without an answer. */
 const TRIES = 3;
-const MAX_EVENTS = 4;
 /** How many reviews one writer keeps reporting changes of. */
 const KEPT = 12;
 
@@ -38,22 +39,39 @@ interface Review {
  * with the same ids or abandoned; an abandoned one may or may not be stored.
  */
 export async function write(deps: WriterDeps, until: () => boolean): Promise<void> {
-  const { random, written, name } = deps;
+  const { random, written, name, maxEvents } = deps;
   const known: Review[] = [];
   for (let nth = 0; !until(); nth++) {
-    const reports = Array.from({ length: random.int(1, MAX_EVENTS) }, (_, i) =>
+    const reports = Array.from({ length: random.int(1, maxEvents) }, (_, i) =>
       reportOf(deps, known, `${name}-${nth}-${i}`),
     );
     written.sent += reports.length;
     if (await report(deps, reports)) {
-      for (const { marker, review, isNew, event } of reports) {
-        const key = reviewKey(review.siteId, review.externalId);
-        written.accepted.push({ eventId: event.id, review: key, marker });
-        if (isNew) known.push(review);
-      }
+      noteAccepted(written, reports);
+      known.push(...reports.flatMap(({ isNew, review }) => (isNew ? [review] : [])));
       known.splice(0, known.length - KEPT);
     }
     await Bun.sleep(random.between(50, 350));
+  }
+}
+
+/** Reports a new review of each partner, until that is certainly accepted. */
+export async function writeLast(deps: WriterDeps): Promise<void> {
+  const { tenants, written, name } = deps;
+  const reports = tenants.partners.map(({ sites: [siteId = 0] }) => {
+    const marker = `${name}-${siteId}`;
+    const told = { review: { siteId, externalId: marker }, isNew: true, marker };
+    return reviewReport(told, { rate: 5, content: "Clean work." });
+  });
+  while (!(await report(deps, reports))) await Bun.sleep(300);
+  written.sent += reports.length;
+  noteAccepted(written, reports);
+}
+
+function noteAccepted(written: Written, reports: readonly Report[]): void {
+  for (const { marker, review, event } of reports) {
+    const key = reviewKey(review.siteId, review.externalId);
+    written.accepted.push({ eventId: event.id, review: key, marker });
   }
 }
 
@@ -75,24 +93,38 @@ function reportOf(
   const review = isNew
     ? { siteId: random.pick(partner.sites), externalId: marker }
     : random.pick(known);
-  const at = new Date().toISOString();
-  const common = { id: ulid(), occurred_at: at, store_review_site_id: review.siteId };
   if (!isNew && random.chance(0.15)) {
     const connected = random.chance(0.5);
     const axis = random.pick(["pull", "post"]);
     const error_code = connected ? null : "E-002";
-    const event = { ...common, type: "connection.changed", axis, connected, error_code };
+    const event = { ...fieldsOf(review), type: "connection.changed", axis, connected, error_code };
     return { review, isNew, marker: undefined, event };
   }
+  const [rate, isProfane] = [random.int(1, 5), random.chance(0.1)];
+  const content = isProfane ? "This was shit." : `Friendly people, clean work: ${marker}.`;
+  return reviewReport({ review, isNew, marker }, { rate, content });
+}
+
+/** Reports a review with this marker as its reviewer. */
+function reviewReport(
+  told: Pick<Report, "review" | "isNew"> & { readonly marker: string },
+  { rate, content }: { readonly rate: number; readonly content: string },
+): Report {
+  const { review, isNew, marker: reviewer } = told;
+  const common = fieldsOf(review);
   const reported = {
     external_review_id: review.externalId,
-    rate: random.int(1, 5),
-    reviewer: marker,
-    content: random.chance(0.1) ? "This was shit." : `Friendly people, clean work: ${marker}.`,
-    reviewed_at: at,
+    rate,
+    reviewer,
+    content,
+    reviewed_at: common.occurred_at,
   };
   const type = isNew ? "review.created" : "review.updated";
-  return { review, isNew, marker, event: { ...common, type, review: reported } };
+  return { ...told, event: { ...common, type, review: reported } };
+}
+
+function fieldsOf({ siteId }: Review) {
+  return { id: ulid(), occurred_at: new Date().toISOString(), store_review_site_id: siteId };
 }
 
 /** Returns true if the events were certainly accepted. */

@@ -8,14 +8,16 @@ import { ulid } from "ulid";
 import { addMs, fromMs } from "../../../src/lib/clock.ts";
 import { standardSecret } from "../../../src/lib/secrets.ts";
 import {
-  checkEndpoint,
-  type CheckAnswer,
-  type CheckedEndpoint,
-  type CheckRequest,
   explainFinding,
   type Finding,
   FINDING_RULES,
   hasPassed,
+} from "../../../src/outbox/check-findings.ts";
+import {
+  checkEndpoint,
+  type CheckAnswer,
+  type CheckedEndpoint,
+  type CheckRequest,
   MARGIN_MS,
 } from "../../../src/outbox/endpoint-check.ts";
 
@@ -75,6 +77,11 @@ describe("a receiver that is wrong in one way has that finding alone", () => {
     const judge = correct();
     return (request) => (isAccepted(request) ? { statusCode: 200 } : judge(request));
   };
+  const dropping = (isDropped: (request: CheckRequest) => boolean, errorCode: string): Receiver => {
+    const judge = correct();
+    return (request) => (isDropped(request) ? { errorCode } : judge(request));
+  };
+  const isRepeat = ({ headers }: CheckRequest) => lower(headers)["x-svc-attempt"] === "2";
   const first = (value: string | undefined) => value?.split(" ")[0];
   const cases: readonly (readonly [string, CheckedEndpoint, Receiver])[] = [
     [
@@ -100,7 +107,9 @@ describe("a receiver that is wrong in one way has that finding alone", () => {
       correct({ names: ["x-svc-signature-previous", "x-svc-signature"], isFirstOnly: true }),
     ],
     ["deployed_secret", ROTATING, correct({ secret: FORMER })],
-    ["repeat", HTTP, refusing(({ headers }) => lower(headers)["x-svc-attempt"] === "2")],
+    ["repeat", HTTP, refusing(isRepeat)],
+    ["repeat", HTTP, dropping(isRepeat, "reset")],
+    ["unknown_field", HTTP, dropping(({ body }) => body.includes("unknown_field"), "protocol")],
     ["unknown_field", HTTP, refusing(({ body }) => body.includes("unknown_field"))],
     [
       "charset",
@@ -128,6 +137,7 @@ describe("a receiver that is wrong in one way has that finding alone", () => {
     ["valid_signature", { statusCode: 500 }],
     ["valid_signature", { statusCode: 199 }],
     ["redirect", { statusCode: 308 }],
+    ["rate_limit", { statusCode: 429 }],
     ["response_time", { errorCode: "timeout", durationMs: 15_000 }],
     ["tls", { errorCode: "tls", tlsReason: "expired" as const }],
     ["connection", { errorCode: "dns" }],
@@ -142,6 +152,21 @@ describe("a receiver that is wrong in one way has that finding alone", () => {
       expect(new Set(later.map(({ passed }) => passed))).toEqual(new Set([null]));
     },
   );
+
+  test.each([
+    ["rate_limit", { statusCode: 429 }],
+    ["connection", { errorCode: "connect", durationMs: 1_000 }],
+  ])("%s alone of an endpoint that answers with %p after a while", async (code, later) => {
+    const judge = correct();
+    let nth = 0;
+    const { findings } = await run(HTTP, (request) => (++nth > 4 ? later : judge(request)));
+    expect(faults(findings)).toEqual([code]);
+    const undecided = findings.filter(({ passed }) => passed === null);
+    expect(undecided).toHaveLength(4);
+    // Only an answer has a time.
+    const time = findings.find((one) => one.code === "response_time");
+    expect(time).toMatchObject({ passed: true, durationMs: 20 });
+  });
 
   test("none at the edges: 5 s, and 30 days of validity", async () => {
     const atEdge: Receiver = (request) => ({

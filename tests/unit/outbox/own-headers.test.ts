@@ -4,7 +4,7 @@ import { createSecretBox } from "../../../src/lib/secrets.ts";
 import {
   headerNamesOf,
   hiddenHeaders,
-  hideIn,
+  hiding,
   openHeaders,
   sealHeaders,
 } from "../../../src/outbox/own-headers.ts";
@@ -43,11 +43,31 @@ test("the stored names give the headers that the API shows", () => {
   expect(hiddenHeaders(null)).toEqual({});
 });
 
-test.each([
+const CUT = "The key is abcdefghijk";
+
+test.each<[string, Record<string, string>, string, string, boolean?]>([
   ["a value of 8 characters", { A: "12345678" }, "x12345678x12345678", "x(hidden)x(hidden)"],
   ["a value of 7 characters", { A: "1234567" }, "x1234567", "x1234567"],
   ["the longer one of two", { A: "abcdefgh", B: "abcdefghij" }, "abcdefghij", "(hidden)"],
   ["a value with characters of patterns", { A: "$&.*+?()[]" }, "a $&.*+?()[]", "a (hidden)"],
-])("%s in a response is hidden or shown", (_, headers, text, shown) => {
-  expect(hideIn(text, headers)).toBe(shown);
+  [
+    "the key after its scheme",
+    { A: "Bearer 12345678" },
+    "no Bearer: 12345678",
+    "no Bearer: (hidden)",
+  ],
+  ["a key of 7 characters", { A: "Bearer\t1234567" }, "1234567", "1234567"],
+  ["8 characters at a cut", { A: "abcdefghZ" }, "is abcdefgh", "is (hidden)", true],
+  ["7 characters at a cut", { A: "abcdefgZZ" }, "is abcdefg", "is abcdefg", true],
+  [
+    "the longest one at a cut",
+    { A: "abcdefghijkZ", B: "defghijkZ" },
+    CUT,
+    "The key is (hidden)",
+    true,
+  ],
+  ["a key at a cut", { A: "Key abcdefghijkZ" }, CUT, "The key is (hidden)", true],
+  ["the beginning of a value at the end", { A: "abcdefghijkZ" }, CUT, CUT],
+])("%s in a response is hidden or shown", (_, headers, text, ...[shown, isCut = false]) => {
+  expect(hiding(headers)(text, isCut)).toBe(shown);
 });

@@ -30,6 +30,7 @@ export const subscription: Subscription = {
   host: HOST,
   kind: "immediate",
   ordering: "subscription",
+  sequenceHeaders: true,
   state: "active",
   failures: 0,
   filter: null,
@@ -51,6 +52,10 @@ export function history(sequence: number, changes: Partial<HistoryRow> = {}): Hi
   };
 }
 
+/** Lists the first events of the log. */
+export const logged = (count: number) =>
+  Array.from({ length: count }, (_, n) => ({ subscriptionId: SUBSCRIPTION, eventId: `E${n + 1}` }));
+
 export function post(sequence: number, changes: Partial<Post> = {}): Post {
   const { attempt = 1, atMs = at(sequence), status = 200 } = changes;
   const body = changes.body ?? `body of E${sequence}/${attempt} at ${atMs}`;
@@ -62,6 +67,7 @@ export function post(sequence: number, changes: Partial<Post> = {}): Post {
     attempt,
     signature: sign(body),
     previousSignature: null,
+    place: { sequence, settled: sequence - 1 },
     body,
     status,
     endedMs: atMs + 10,
@@ -135,6 +141,7 @@ export function facts(changes: Partial<Facts> = {}): Facts {
     retryDelaysMs: [200, 400, 800],
     subscriptions: [subscription],
     history: [history(1), history(2), history(3)],
+    logged: logged(3),
     queued: [],
     settled: [],
     attempts: RECORDS,

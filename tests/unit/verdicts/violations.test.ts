@@ -9,6 +9,7 @@ import {
   crash,
   facts,
   history,
+  logged,
   post,
   POSTS,
   queued,
@@ -42,11 +43,34 @@ test("valid facts have no violations", () => {
   expect(findViolations(facts({ ...run(20), subscriptions: [down] }))).toEqual([]);
 });
 
+test("a receiver may miss what was skipped, what failed, and what came only after a crash", () => {
+  expect(rulesOf(numbered([0, 1, 2]))).toEqual([]);
+  const skipped = { ...numbered([0, 1, 2]), ...places(without(2), [0, 2]) };
+  expect(rulesOf({ ...skipped, settled: [settled(2, "skipped")] })).not.toContain(MISSED);
+  const late = {
+    ...numbered([0, 1, 2]),
+    posts: places({ posts: [POSTS[0], POSTS[2]] }, [0, 2]).posts,
+  };
+  const again = { ...post(2, { atMs: at(4) }), place: { sequence: 2, settled: 1 } };
+  const posts = [...(late.posts ?? []), again];
+  expect(rulesOf({ ...late, posts })).toContain(MISSED);
+  expect(rulesOf({ ...late, posts, faults: [crash(at(3) + 500)] })).not.toContain(MISSED);
+});
+
 test("a rule whose part of the facts is absent is named, and the others judge", () => {
   const { exits: _exits, ...rest } = facts({ claims: new Set(["P1", "P2"]) });
   const { findings, unjudged } = judge(rest);
   expect(findings.map(({ rule }) => rule)).toEqual(["accepted is recorded"]);
   expect(unjudged).toEqual(["processes live"]);
+});
+
+test("an event that was skipped, or failed before it reached the receiver, counts as settled", () => {
+  const posts = [POSTS[0], POSTS[2]];
+  const unseen = record(2, post(2), { statusCode: null, outcome: "failed" });
+  for (const changes of [{ settled: [{ ...settled(2, "skipped"), settledMs: at(2) }] }, {}])
+    expect(rulesOf({ posts, attempts: [unseen], ...changes })).not.toContain("numbers are right");
+  const late = { ...settled(2, "skipped"), settledMs: at(3) + 100 };
+  expect(rulesOf({ posts, attempts: [], settled: [late] })).toContain("numbers are right");
 });
 
 test("the secret of a subscription whose create was not answered is the one at the end", () => {
@@ -89,6 +113,22 @@ test.each([
     ],
   });
   expect(found.includes("no POST without a record")).toBe(isFinding);
+});
+
+const MISSED = "missed events are found";
+
+/** Gives each request the number of its event, and these numbers of settled events. */
+function places(of: Pick<Facts, "posts">, through: readonly number[]): Pick<Facts, "posts"> {
+  const posts = of.posts.map((one, i) => {
+    const place = { sequence: Number(one.eventId.slice(1)), settled: through[i] ?? 0 };
+    return { ...one, place };
+  });
+  return { ...of, posts };
+}
+
+const numbered = (through: readonly number[]): Partial<Facts> => ({
+  subscriptions: [{ ...subscription, sequenceHeaders: true }],
+  ...places({ posts: POSTS }, through),
 });
 
 const VIOLATIONS: readonly [rule: string, what: string, changes: Partial<Facts>][] = [
@@ -142,6 +182,22 @@ const VIOLATIONS: readonly [rule: string, what: string, changes: Partial<Facts>]
     "skips are asked for",
     "an entry was skipped without a request",
     { ...without(2), settled: [settled(2, "skipped")] },
+  ],
+  [MISSED, "a request has no number", { posts: [post(1, { place: null })] }],
+  [MISSED, "an event has another number", { ...numbered([0, 1, 2]), logged: [] }],
+  [MISSED, "the third tells less than what is settled", numbered([0, 1, 1])],
+  [
+    MISSED,
+    "by review, the last event tells less than what is settled",
+    {
+      ...numbered([0, 0, 1]),
+      subscriptions: [{ ...subscription, sequenceHeaders: true, ordering: "review" }],
+    },
+  ],
+  [
+    MISSED,
+    "the second is told as settled while it is queued",
+    { ...numbered([]), ...places(without(2), [0, 2]), queued: [queued(2)] },
   ],
   ["all is drained", "an entry is left", { ...without(3), queued: [queued(3)] }],
   [
@@ -244,6 +300,27 @@ const VIOLATIONS: readonly [rule: string, what: string, changes: Partial<Facts>]
     "repeats are marked",
     "a record is marked as a repeat without a crash",
     { attempts: [...RECORDS.slice(0, 2), record(3, POSTS[2], { possiblyRepeated: true })] },
+  ],
+  [
+    "numbers are right",
+    "a number is left out",
+    { posts: [...POSTS.slice(0, 2), post(3, { place: { sequence: 4, settled: 2 } })] },
+  ],
+  ["numbers are right", "a request has no number", { posts: [post(1, { place: null })] }],
+  [
+    "numbers are right",
+    "a request has a number that its subscription does not ask for",
+    { subscriptions: [{ ...subscription, sequenceHeaders: false }] },
+  ],
+  [
+    "numbers are right",
+    "an event counts as settled that waits for a retry",
+    { posts: [...POSTS.slice(0, 1), post(2, { status: 500 }), POSTS[2]] },
+  ],
+  [
+    "numbers are right",
+    "an event counts as settled that is not recorded",
+    { posts: [...POSTS.slice(0, 2), post(3, { place: { sequence: 3, settled: 4 } })] },
   ],
   [
     "counters follow the records",
@@ -376,6 +453,7 @@ function run(failures: number): Partial<Facts> {
   const posts = sequences.map((sequence) => post(sequence, { status: 410 }));
   return {
     history: sequences.map((sequence) => history(sequence)),
+    logged: logged(failures),
     posts,
     attempts: posts.map((one, n) => record(n + 1, one, { outcome: "failed" })),
   };

@@ -138,11 +138,12 @@ describe("a load", () => {
   });
 
   test("of only the settings leaves out the reviews in memory", () => {
-    driven.loaded({ entries: [entry(1)], settings: byReview });
+    driven.loaded({ entries: [entry(1)], settings: { ...byReview, settledLimit: 0 } });
     expect(loadRequest(driven.actor, 0)).toEqual({
       id: "S",
       shard: 1,
       ordering: "review",
+      isNumbered: true,
       generation: 0,
       after: 0,
       limit: 0,

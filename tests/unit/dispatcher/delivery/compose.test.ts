@@ -69,8 +69,8 @@ describe("headers of one's own", () => {
       resent: false,
       statusCode: 401,
       responseHeaders: { "x-echo": `key=${VALUE}`, "x-other": "o" },
-      responseExcerpt: `The key ${VALUE} is unknown.`,
-      responseTruncated: false,
+      responseExcerpt: `The key ${VALUE} is unknown. ${VALUE.slice(0, -1)}`,
+      responseTruncated: true,
     };
     const post = {
       id: "A",
@@ -94,7 +94,7 @@ describe("headers of one's own", () => {
     expect(record.headerNames).toBe("X-Api-Key,Authorization");
     expect(record.requestHeaders).toBeNull();
     expect(record.responseHeaders).toEqual({ "x-echo": "key=(hidden)", "x-other": "o" });
-    expect(record.responseExcerpt).toBe("The key (hidden) is unknown.");
+    expect(record.responseExcerpt).toBe("The key (hidden) is unknown. (hidden)");
   });
 
   test("of a test stand in its stored request with a placeholder, at their place", () => {

@@ -29,9 +29,7 @@ describe("the reason of a failure of TLS", () => {
     ["ECONNRESET", "handshake"],
     ["", "handshake"],
     ["constructor", "handshake"],
-  ] as const)("with the code %p is %s", (code, reason) =>
-    expect(tlsReasonOf(code)).toBe(reason),
-  );
+  ] as const)("with the code %p is %s", (code, reason) => expect(tlsReasonOf(code)).toBe(reason));
 });
 
 test.each([
