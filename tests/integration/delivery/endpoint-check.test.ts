@@ -30,6 +30,27 @@ import { startWebhooks } from "../../support/webhooks.ts";
 
 const world = fixture(() => startWebhooks());
 
+describe("a receiver that", () => {
+  test.each(Object.entries(CASES))("%s", async (_, one) => {
+    const { faults, tls, settings, clock = systemClock, options = {} } = one;
+    const { receiver, id } = await subscribed({ ...one, clock }, settings, tls);
+    const before = await stateOf(id);
+    const report = await checked(id, { clock, options });
+    expect([report["state"], report["reason"], faultsOf(report)]).toEqual(["done", null, faults]);
+    expect(report["passed"]).toBe(faults.length === 0);
+    for (const finding of report["findings"] as Finding[])
+      expect([finding.code, finding.passed === false]).toEqual([
+        finding.code,
+        finding.advice !== null,
+      ]);
+    expect(receiver.accepted).toBeGreaterThanOrEqual(receiver.requests.length);
+    for (const request of receiver.requests) expect(request).toContain("\r\nX-SVC-Test: 1\r\n");
+    // Nothing about the subscription has changed, and nothing of the secret or of an answer is in the report.
+    expect(await stateOf(id)).toEqual(before);
+    expect(JSON.stringify(report)).not.toContain(await secretOf(id));
+  });
+});
+
 const HOUR_MS = 3_600_000;
 /** Ten days before the end of the certificates of the tests. */
 const NEAR_THE_END = new Date("2119-12-22T00:00:00Z");
@@ -131,25 +152,6 @@ const CASES: Readonly<Record<string, Case>> = {
   "has a certificate of another name": { faults: ["tls"], tls: MANY_NAMES },
   "answers 500 to everything": { faults: ["valid_signature"], answer: () => 500 },
 };
-
-test.each(Object.entries(CASES))("a receiver that %s", async (_, one) => {
-  const { faults, tls, settings, clock = systemClock, options = {} } = one;
-  const { receiver, id } = await subscribed({ ...one, clock }, settings, tls);
-  const before = await stateOf(id);
-  const report = await checked(id, { clock, options });
-  expect([report["state"], report["reason"], faultsOf(report)]).toEqual(["done", null, faults]);
-  expect(report["passed"]).toBe(faults.length === 0);
-  for (const finding of report["findings"] as Finding[])
-    expect([finding.code, finding.passed === false]).toEqual([
-      finding.code,
-      finding.advice !== null,
-    ]);
-  expect(receiver.accepted).toBeGreaterThanOrEqual(receiver.requests.length);
-  for (const request of receiver.requests) expect(request).toContain("\r\nX-SVC-Test: 1\r\n");
-  // Nothing about the subscription has changed, and nothing of the secret or of an answer is in the report.
-  expect(await stateOf(id)).toEqual(before);
-  expect(JSON.stringify(report)).not.toContain(await secretOf(id));
-});
 
 test("of a receiver that is too slow, wrong in TLS or refused, one request is tried", async () => {
   const { receiver, id } = await subscribed({ answer: () => "hang" });
