@@ -21,8 +21,8 @@ import { emailDomain } from "../lib/email.ts";
 import { companyNames, isPartnerOfCompany, isUserActive, partners } from "./access/queries.ts";
 import { takesPassword } from "./sign-in/queries.ts";
 
-const { id, email, name, companyId } = users;
-const personColumns = { id, email, name, companyId };
+const { id, email, name, companyId, scopes } = users;
+const personColumns = { id, email, name, companyId, scopes };
 export type PersonRow = Pick<typeof users.$inferSelect, keyof typeof personColumns>;
 
 export async function findPerson(db: DbOrTx, userId: number): Promise<PersonRow | undefined> {

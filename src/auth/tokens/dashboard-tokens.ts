@@ -81,10 +81,10 @@ export async function makeDashboardToken(
 ): Promise<DashboardTokenAnswer> {
   const now = deps.clock.now();
   return creating(deps.db, caller, async (tx) => {
-    await hold(tx, caller, holder);
+    const held = await hold(tx, caller, holder);
     if ((await findDashboardToken(tx, holder.userId)) !== undefined)
       throw new Problem("token_exists");
-    return issue(tx, deps, caller, { holder, now });
+    return issue(tx, deps, caller, { holder: held, now });
   });
 }
 
@@ -99,9 +99,9 @@ export async function regenerateDashboardToken(
 ): Promise<DashboardTokenAnswer> {
   const now = deps.clock.now();
   return deps.db.transaction(async (tx) => {
-    await hold(tx, caller, holder);
+    const held = await hold(tx, caller, holder);
     await revoke(tx, caller, { holder, now });
-    return issue(tx, deps, caller, { holder, now });
+    return issue(tx, deps, caller, { holder: held, now });
   });
 }
 
@@ -120,12 +120,17 @@ export async function deleteDashboardToken(
 
 /**
  * Locks the holder and the caller's token until the commit, so that no token is issued to a user, or by a caller, whose
- * access is being ended.
+ * access is being ended. Returns the holder with the scopes that it has then.
  */
-async function hold(tx: Tx, { principal }: Caller, { userId, integration }: TokenHolder) {
-  if (integration === undefined) return holdCaller(tx, principal);
-  if ((await holdUser(tx, userId)) === undefined) throw new Problem("not_found");
+async function hold(tx: Tx, { principal }: Caller, holder: TokenHolder): Promise<TokenHolder> {
+  if (holder.integration === undefined) {
+    await holdCaller(tx, principal);
+    return holder;
+  }
+  const user = await holdUser(tx, holder.userId);
+  if (user === undefined) throw new Problem("not_found");
   if (!(await holdToken(tx, principal.jti))) throw new Problem("unauthenticated");
+  return { ...holder, scopes: user.scopes ?? holder.scopes };
 }
 
 async function requireDashboardToken(tx: Tx, userId: number): Promise<DashboardToken> {

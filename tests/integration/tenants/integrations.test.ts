@@ -250,6 +250,20 @@ describe("the token of an integration", () => {
     expect(await reads(before)).toBe(200);
   });
 
+  test("has the scopes at the time of its issue, also if they change while it is asked for", async () => {
+    const { id } = await machine();
+    const { db } = world.database;
+    const { answer } = await db.transaction(async ({ sql }) => {
+      await sql`update users set scopes = '{webhooks:read}' where id = ${id}`;
+      const asked = ask("owner", "POST", `/${id}/api-token/regenerate`, {});
+      await untilSomebodyWaits(db);
+      return { answer: asked };
+    });
+    expect((await answer).status).toBe(200);
+    const [issued] = await db.sql`select scope from tokens where user_id = ${id}`;
+    expect(issued).toEqual({ scope: "webhooks:read" });
+  });
+
   test("has the reach of an admin by its scopes, and takes no route that requires a person", async () => {
     const all = await machine();
     for (const path of ["/partner/webhooks", "/partner/users", "/partner/audit-log"])
