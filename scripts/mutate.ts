@@ -108,6 +108,7 @@ const AREAS: Readonly<Record<string, Area>> = {
     mutate: ["src/auth/**/*.ts"],
     tests: ["tests/unit/auth"],
     flows: [
+      "tests/integration/http/openapi.test.ts",
       "tests/integration/auth",
       "tests/integration/oauth/token.test.ts",
       "tests/attack/authority.test.ts",
@@ -117,6 +118,7 @@ const AREAS: Readonly<Record<string, Area>> = {
     mutate: ["src/webhooks/**/*.ts"],
     tests: ["tests/unit/webhooks"],
     flows: [
+      "tests/integration/http/openapi.test.ts",
       "tests/integration/webhooks",
       "tests/integration/delivery",
       "tests/attack/tenants.test.ts",

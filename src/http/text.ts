@@ -44,7 +44,6 @@ export const shortName = {
   ...lineText([1, 100]),
   title: "ShortName",
   examples: ["Nightly export"],
-  description: "The name.",
 };
 
 type Length = readonly [min: number, max: number];

@@ -31,7 +31,6 @@ export const closed = { additionalProperties: false };
 export const displayName = Object.assign(lineText([1, NAME_CHARS]), {
   title: "DisplayName",
   examples: ["Main Street"],
-  description: "The name.",
 });
 const nullableText = orNull(Type.String());
 const booleanText = literals(["true", "false"]);

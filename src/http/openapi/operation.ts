@@ -104,7 +104,7 @@ function completeParameter(parameter: Json): JsonObject {
   const name = typeof given === "string" ? given : "";
   return {
     name,
-    description: FIELDS[name] ?? name,
+    ...(FIELDS[name] !== undefined && { description: FIELDS[name] }),
     ...(required === true && { required }),
     ...rest,
     example: exampleOf(objectIn(rest["schema"]), { name }),
@@ -154,20 +154,20 @@ function parametersOf(
     name,
     in: "path",
     required: true,
-    description: FIELDS[name] ?? name,
+    ...(FIELDS[name] !== undefined && { description: FIELDS[name] }),
     schema: { type: "string" },
     example: exampleInPath(path, name),
   }));
   const query = KindGuard.IsObject(hooks.query) ? hooks.query : undefined;
   const inQuery = Object.entries(query?.properties ?? {}).map(([name, one]) => {
-    const { description = FIELDS[name] ?? name, ...schema } = describeSchema(one, components);
+    const { description = FIELDS[name], ...schema } = describeSchema(one, components);
     const isRequired = query?.required?.includes(name) ?? false;
     const example = exampleOf(schema, { name, schemas: components.schemas });
     return {
       name,
       in: "query",
       ...(isRequired && { required: true }),
-      description,
+      ...(description !== undefined && { description }),
       schema,
       example,
     };
@@ -275,7 +275,7 @@ function errorResponsesOf(
     [...byStatus].map(([status, some]) => {
       // Responses that contain only errors of the checks are equal for all routes. All routes share their component,
       // which is named after the status; this keeps the document small.
-      const isOfChecks = some.every((code) => checked.has(code));
+      const isOfChecks = some.every((code) => checked.has(code) || code in ERROR_SUFFIXES);
       const suffixes = some.map((code) => ERROR_SUFFIXES[code] ?? "");
       const name = isOfChecks ? `${status}${suffixes.join("")}` : errorNameOf(some);
       return [String(status), shared(components, "responses", [name], errorResponse(some))];
