@@ -74,7 +74,7 @@ test.skipIf(lacks("caddy"))(
     await more();
     expect(await inbox.waiting()).toBeGreaterThan(EVENTS / 10);
     await inbox.release();
-    for (const tree of [ROOT, older, ROOT]) {
+    for (const [step, tree] of [ROOT, older, ROOT].entries()) {
       const next: typeof fleet = [];
       for (const old of fleet) {
         next.push(await startBoth(tree, spare));
@@ -85,6 +85,8 @@ test.skipIf(lacks("caddy"))(
         spare = old.port;
       }
       fleet = next;
+      const [one] = fleet;
+      if (one) await (step === 0 ? switchOn : readUsers)(one.api, partners);
       await more();
     }
     await load.stop();
@@ -93,6 +95,9 @@ test.skipIf(lacks("caddy"))(
     await expectNoViolations({ db, masterKey: drill.masterKey, endpoints, load });
     expect([...load.answers.keys()]).toEqual(["200"]);
     expect(reads.flatMap((statuses) => [...new Set(statuses)])).toEqual([200, 200]);
+    // The older version kept the headers, which it does not know.
+    for (const { receiver } of endpoints)
+      expect(receiver.received.at(-1)?.headers).toMatchObject(GATEWAY);
   },
   TEST_MS,
 );
@@ -110,6 +115,7 @@ const EVENTS = 300;
 /** The time in milliseconds after which the proxy, which asks every two seconds, has seen that a new process is ready. */
 const SETTLES_MS = 2_500;
 const READS_EACH_MS = 100;
+const LABEL = "Reviews";
 
 /** Subscribes each partner to a receiver of its own. */
 function subscribe(
@@ -125,13 +131,35 @@ function subscribe(
       atEnd(() => receiver.stop());
       const call = await signIn(api, partner);
       await call("POST", "/partner/webhooks", {
-        label: "Reviews",
+        label: LABEL,
         delivery_kind: "immediate",
         webhook_url: receiver.url,
       });
       return { receiver, provider: partner.provider, siteId: partner.siteId };
     }),
   );
+}
+
+/** Headers of a partner's own, by which its gateway accepts a request. */
+const GATEWAY = { "x-gateway-key": "let-me-in" };
+
+/**
+ * Sets what the older version does not know: headers of the partner's own, and an integration. Numbers are not switched
+ * on, because they may be wrong while that version records events (contract 7.19).
+ */
+async function switchOn(api: ApiProcess, partners: readonly DemoPartner[]): Promise<void> {
+  for (const partner of partners) {
+    const call = await signIn(api, partner);
+    const { data } = await call("GET", "/partner/webhooks");
+    const own = Array.isArray(data) && data.map(fieldsOf).find(({ label }) => label === LABEL);
+    await call("PATCH", `/partner/webhooks/${String(fieldsOf(own)["id"])}`, { headers: GATEWAY });
+    await call("POST", "/partner/integrations", { name: "Sync", scopes: ["reviews:read"] });
+  }
+}
+
+/** Reads the users of each partner, one of which is the integration. Throws unless the answers are 200. */
+async function readUsers(api: ApiProcess, partners: readonly DemoPartner[]): Promise<void> {
+  for (const partner of partners) await (await signIn(api, partner))("GET", "/partner/users");
 }
 
 /** Reads a partner's subscriptions through the proxy, with one token of the older version. Collects the statuses. */

@@ -91,7 +91,7 @@ function judgeReceiver(facts: Pick<Facts, Part>, one: Judged) {
   const posts = facts.posts.filter(({ host }) => host === one.host);
   const ended = endingsOf(facts, one.id);
   const givenUp = new Set(ended.flatMap((row) => (row.isDelivered ? [] : [row.eventId])));
-  const wrong = wrongPlaces(posts, { one, log, numbers, ended, givenUp });
+  const wrong = wrongPlaces(posts, { one, log, ended, givenUp });
   const received = new Map<number, Post>();
   const reported = new Map<number, Post>();
   const checker = new SequenceChecker();
@@ -134,23 +134,17 @@ function judgeReceiver(facts: Pick<Facts, Part>, one: Judged) {
 
 interface Known {
   readonly one: Judged;
-  /** The events of the log in their order, and their numbers. */
+  /** The events of the log in their order. */
   readonly log: readonly string[];
-  readonly numbers: ReadonlyMap<string, number>;
   readonly ended: readonly Ending[];
   readonly givenUp: ReadonlySet<string>;
 }
 
-/** Compares the headers of requests with the log, and with what had ended before. */
-function wrongPlaces(
-  posts: readonly Post[],
-  { one, log, numbers, ended, givenUp }: Known,
-): string[] {
+/** Compares what requests tell as settled with the log, and with what had ended before. */
+function wrongPlaces(posts: readonly Post[], { one, log, ended, givenUp }: Known): string[] {
   const seen = new Set<number>();
   return posts.flatMap((post) => {
     const { eventId, place } = post;
-    const number = one.sequenceHeaders ? numbers.get(eventId) : undefined;
-    if (place?.sequence !== number) return [`${eventId} has ${place?.sequence}, not ${number}`];
     if (place === null || seen.has(place.sequence)) return [];
     seen.add(place.sequence);
     // The first POST of an event that was not given up is of its first round. With lanes by review, the last event
