@@ -15,7 +15,8 @@ const attempts = Number(process.env["PLANS_ATTEMPTS"] ?? ATTEMPTS);
 const isDefault = attempts === ATTEMPTS;
 const days = Number(process.env["PLANS_DAYS"] ?? 5);
 const SIZES = { queued: 100_000, attempts, days, others: 500, batches: 1_000 };
-const FILL_MS = 240_000 * Math.ceil(attempts / ATTEMPTS);
+/** Time limit in ms for filling the tables and running the statements, which take a minute on an idle machine. */
+const FILL_MS = 600_000 * Math.ceil(attempts / ATTEMPTS);
 
 const database = fixture(createDatabase);
 
