@@ -67,7 +67,7 @@ describe.skipIf(lacks("chromium"))("a new subscription", () => {
     await page.goto(new URL(`/dashboard/webhooks/new?id=${id}`, page.url()).href);
     await button(page, "Send a test event").click();
     await page.getByText(receiver.url, { exact: true }).waitFor();
-    await page.getByText("Delivered", { exact: true }).waitFor({ timeout: 10_000 });
+    await page.getByText("Delivered", { exact: true }).waitFor();
   });
 
   test("shows errors of the URL at its field: certain ones at once, others from the server", async () => {

@@ -277,10 +277,9 @@ test("the SMTP sink writes each mail to one file", async () => {
 
 const ROOT = join(import.meta.dir, "../../..");
 
+// Time limits for a start and an end that hang. They are long enough for a busy machine.
 const UP_WITHIN_MS = 60_000;
-
-// Time limits that the start command must meet.
-const STOP_WITHIN_MS = 10_000;
+const STOP_WITHIN_MS = 60_000;
 
 const RESTART_WITHIN_MS = 30_000;
 
