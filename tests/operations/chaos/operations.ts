@@ -114,6 +114,8 @@ export class Operator {
   async revive(): Promise<boolean> {
     if (this.#id === undefined) return true;
     const { status, body } = await this.#get();
+    // A delete whose answer was lost may have been carried out.
+    if (status === 404) this.#id = undefined;
     if (status !== 200) return false;
     if (body["is_active"] === false) await this.#enable();
     else if (body["events"] !== null) await this.#filter(null);
