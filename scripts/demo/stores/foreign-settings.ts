@@ -73,7 +73,8 @@ const STATED: Readonly<Record<string, Foreign>> = {
   standard_conforming_strings: stated("off"),
   statement_timeout: stated("1"),
   synchronous_commit: stated("off"),
-  transaction_timeout: stated("200"),
+  // Longer than a busy server takes for the statement that opens a session, which runs under this limit itself.
+  transaction_timeout: stated("2000"),
   transform_null_equals: stated("on"),
   xmloption: stated("document"),
 };
