@@ -58,7 +58,7 @@ function beyondInstant(operator: SQL) {
 }
 
 /** Matches rows in which one of the columns contains the text, ignoring case. No index supports this search. */
-export function someHas(columns: readonly PgColumn[], wanted: string): SQL {
+export function someHas(columns: readonly SQLWrapper[], wanted: string): SQL {
   const texts = sql.join([...columns], sql`, `);
   return sql`position(lower(${wanted}) in lower(concat_ws(E'\\n', ${texts}))) > 0`;
 }

@@ -12,6 +12,7 @@ const MAX_PARTNERS = 1_000;
 // ------------------------------------------------------------------------------------------------ services
 
 const scopes = Type.Array(literals(SERVICE_SCOPES), {
+  title: "ServiceScopes",
   minItems: 1,
   uniqueItems: true,
   description: "What the service may do.",
@@ -21,6 +22,7 @@ const scopes = Type.Array(literals(SERVICE_SCOPES), {
 const partnerIds = orNull(
   Type.Array(rowId(), { minItems: 1, maxItems: MAX_PARTNERS, uniqueItems: true }),
   {
+    title: "ServicePartners",
     explain: `must be 1 to ${MAX_PARTNERS} different ids of partners, or null for all`,
     description: "Ids of the partners for which it acts; null for all.",
   },

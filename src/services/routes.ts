@@ -75,7 +75,7 @@ function serviceListRoutes(deps: ServiceRouteDeps) {
         detail: {
           operationId: "listServices",
           summary: "List services, newest first",
-          description: "Services of the platform that call this API.",
+          description: "Without their tokens.",
         },
       },
     )

@@ -6,6 +6,7 @@ import { isRowId, isUlid } from "../http/ids.ts";
 import { literals } from "../http/principal.ts";
 import { type RowOf, shown } from "../http/shown.ts";
 import { instantAnswer, orNull, receiving, rowId, storableText } from "../http/text.ts";
+import { storeIds } from "../tenants/model.ts";
 
 /** The reason why a sign-in through an identity provider failed. Only the audit log shows the reason. */
 export type SsoErrorReason =
@@ -100,7 +101,6 @@ const closed = { additionalProperties: false } as const;
 const URL_CHARS = 2048;
 const DOMAIN_CHARS = 253;
 const MAX_DOMAINS = 100;
-const MAX_STORES = 500;
 
 const settings = {
   issuer: receiving(
@@ -139,7 +139,7 @@ const newUsers = Type.Object(
       "account_user",
       "location_user",
     ]),
-    store_ids: Type.Optional(Type.Array(rowId(), { maxItems: MAX_STORES, uniqueItems: true })),
+    store_ids: Type.Optional(storeIds),
   },
   {
     ...closed,

@@ -80,7 +80,17 @@ export const DispatcherObject = Type.Object(
     mails: Type.Object({ queued: Type.Integer({ examples: [0] }), next_due_at: instantOrNull }),
     truncated: Type.Boolean(),
   },
-  { title: "Dispatcher", examples: [{ truncated: false }] },
+  {
+    title: "Dispatcher",
+    examples: [
+      {
+        blocked_heads: [],
+        disabled_subscriptions: [],
+        quarantined_lanes: [],
+        truncated: false,
+      },
+    ],
+  },
 );
 
 type State = RowOf<typeof DispatcherObject>;

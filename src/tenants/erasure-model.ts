@@ -5,10 +5,10 @@ import { pageQuery } from "../http/list.ts";
 import { isUlid } from "../http/ids.ts";
 import { literals } from "../http/principal.ts";
 import type { RuleErrors } from "../http/rules.ts";
-import type { RowOf } from "../http/shown.ts";
+import { type RowOf, storedJson } from "../http/shown.ts";
 import { instantAnswer, orNull, rowId, storableText } from "../http/text.ts";
 import { isMailAddress } from "../lib/email.ts";
-import { closed } from "./model.ts";
+import { closed, CompanyName } from "./model.ts";
 
 const EMAIL_CHARS = 254;
 const MAX_REVIEWS = 1_000;
@@ -68,7 +68,12 @@ export const ErasureObject = Type.Object(
     }),
     requested_at: Object.assign(instantAnswer(), { description: "The time of the request." }),
     finished_at: orNull(instantAnswer(), { description: "Time of completion; null before." }),
-    counts: Type.Partial(Type.Object(COUNTS), { description: "Numbers of processed rows so far." }),
+    // `storedJson`, because the row has the names of the response.
+    counts: Type.Unsafe<Counts>(
+      storedJson(
+        Type.Partial(Type.Object(COUNTS), { description: "Numbers of processed rows so far." }),
+      ),
+    ),
   },
   {
     title: "Erasure",
@@ -139,3 +144,16 @@ export const DeletionObject = Type.Object(
   { title: "CompanyDeletion" },
 );
 export type Deletion = RowOf<typeof DeletionObject>;
+
+/** A scheduled deletion in the list of all companies. */
+export const ListedDeletionObject = Type.Object(
+  { company: CompanyName, ...DeletionObject.properties },
+  { title: "ListedDeletion", extends: DeletionObject },
+);
+type ListedDeletion = RowOf<typeof ListedDeletionObject>;
+
+/** Returns the sort key of a deletion: when it is due, and its company. */
+export const deletionKey = ({ dueAt, company }: ListedDeletion): string =>
+  `${dueAt.getTime()}.${company.id}`;
+
+export const deletionQuery = Type.Object(pageQuery((key) => /^\d{1,15}\.[1-9]\d{0,9}$/.test(key)));

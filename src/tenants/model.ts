@@ -85,7 +85,7 @@ const whiteLabel = Type.Object(
       explain: "must be a domain in lower case, such as reviews.partner.example",
     }),
   },
-  closed,
+  { ...closed, title: "WhiteLabelInput" },
 );
 
 export const PartnerBody = Type.Object(
@@ -285,7 +285,12 @@ export interface Employer {
 
 const ROLES = Object.values(ROLES_OF).flat();
 const role = literals(ROLES);
-const storeIds = Type.Array(rowId(), { maxItems: MAX_STORES, uniqueItems: true });
+export const storeIds = Type.Array(rowId(), {
+  maxItems: MAX_STORES,
+  uniqueItems: true,
+  title: "StoreIds",
+  description: "Ids of the stores that a location user may see.",
+});
 
 export const UserBody = Type.Object(
   {

@@ -18,8 +18,9 @@ import { shown, shownAs } from "../http/shown.ts";
 import { administrating, type AdminRouteDeps, adminRoutesBase, changing } from "./routes/base.ts";
 import { accountRoutes, companyRoutes, partnerRoutes } from "./routes/companies.ts";
 import { type DispatcherRouteDeps, dispatcherRoutes } from "./routes/dispatcher.ts";
-import { deletionRoutes, erasureRoutes } from "./routes/erasures.ts";
+import { deletionListRoutes, deletionRoutes, erasureRoutes } from "./routes/erasures.ts";
 import { masterDataRoutes } from "./routes/kinds.ts";
+import { searchRoutes } from "./routes/search.ts";
 import { providerAdminRoutes, storeRoutes } from "./routes/stores.ts";
 import { userRoutes } from "./routes/users.ts";
 
@@ -39,6 +40,8 @@ export function adminRoutes(deps: DispatcherRouteDeps) {
     erasureRoutes(deps),
     deletionRoutes(deps, "partner"),
     deletionRoutes(deps, "account"),
+    deletionListRoutes(deps),
+    searchRoutes(deps),
     dispatcherRoutes(deps),
     auditRoutes(deps),
     auditWebhookRoutes(deps),

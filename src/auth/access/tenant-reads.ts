@@ -18,7 +18,8 @@ export type TenantData =
   | "sso-connections"
   | "backlogs"
   | "dispatcher"
-  | "inbox";
+  | "inbox"
+  | "search";
 
 interface Deps {
   readonly db: Db;

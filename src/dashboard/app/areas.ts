@@ -56,8 +56,13 @@ const AREAS: readonly Area[] = [
   ),
   area(
     "/dispatcher",
-    { title: "Dispatcher", icon: "activity", roles: OPERATORS },
+    { title: "Dispatcher", icon: "activity", roles: OPERATORS, group: "Delivery" },
     () => import("./pages/dispatcher/dispatcher.tsx"),
+  ),
+  area(
+    "/inbox",
+    { title: "Inbox", icon: "inbox", roles: OPERATORS, group: "Delivery" },
+    () => import("./pages/inbox/inbox.tsx"),
   ),
   area(
     "/companies",
@@ -65,19 +70,73 @@ const AREAS: readonly Area[] = [
       title: "Companies",
       icon: "building",
       roles: OPERATORS,
+      group: "Customers",
       nested: { "/companies/:partner": page(() => import("./pages/companies/partner.tsx")) },
     },
     () => import("./pages/companies/companies.tsx"),
   ),
   area(
+    "/stores",
+    {
+      title: "Stores",
+      icon: "store",
+      roles: OPERATORS,
+      group: "Customers",
+      pages: { "/stores/:id": page(() => import("./pages/stores/store.tsx")) },
+    },
+    () => import("./pages/stores/stores.tsx"),
+  ),
+  area(
     "/users",
-    { title: "Users", icon: "users", roles: OPERATORS },
+    { title: "Users", icon: "users", roles: OPERATORS, group: "Customers" },
     () => import("./pages/users/users.tsx"),
   ),
   area(
-    "/connections",
-    { title: "Connections", icon: "link", roles: OPERATORS },
-    () => import("./pages/connections/connections.tsx"),
+    "/plans",
+    { title: "Plans", icon: "catalog", roles: OPERATORS, group: "Customers" },
+    () => import("./pages/plans/plans.tsx"),
+  ),
+  area(
+    "/sso",
+    {
+      title: "Single sign-on",
+      icon: "link",
+      roles: OPERATORS,
+      group: "Access",
+      pages: { "/sso/:id": page(() => import("./pages/sso/connection.tsx")) },
+    },
+    () => import("./pages/sso/sso.tsx"),
+  ),
+  area(
+    "/services",
+    {
+      title: "Services",
+      icon: "server",
+      roles: OPERATORS,
+      group: "Access",
+      pages: { "/services/:id": page(() => import("./pages/services/service.tsx")) },
+    },
+    () => import("./pages/services/services.tsx"),
+  ),
+  area(
+    "/providers",
+    { title: "Providers", icon: "plug", roles: OPERATORS, group: "Access" },
+    () => import("./pages/providers/providers.tsx"),
+  ),
+  area(
+    "/audit",
+    { title: "Audit log", icon: "list", roles: OPERATORS, group: "Platform" },
+    () => import("./pages/audit/audit.tsx"),
+  ),
+  area(
+    "/audit-webhook",
+    { title: "Audit webhook", icon: "webhook", roles: OPERATORS, group: "Platform" },
+    () => import("./pages/audit-webhook/audit-webhook.tsx"),
+  ),
+  area(
+    "/erasures",
+    { title: "Erasures", icon: "trash", roles: OPERATORS, group: "Platform" },
+    () => import("./pages/erasures/erasures.tsx"),
   ),
   area(
     "/accounts",
@@ -101,7 +160,7 @@ const AREAS: readonly Area[] = [
   ),
   area(
     "/audit",
-    { title: "Audit log", icon: "list", roles: [...OPERATORS, ...PARTNERS] },
+    { title: "Audit log", icon: "list", roles: PARTNERS },
     () => import("./pages/audit/audit.tsx"),
   ),
   area(

@@ -1,8 +1,10 @@
 import { and, eq, inArray, or, sql } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { instantAfter } from "../../../db/conditions.ts";
 import { companies } from "../../../db/schema/companies.ts";
 import { companyDeletions } from "../../../db/schema/erasures.ts";
+import type { Page } from "../../http/list.ts";
 import type { Deletion } from "../erasure-model.ts";
 
 const { companyId, state, reached, requestedBy, requestedAt, dueAt } = companyDeletions;
@@ -13,6 +15,18 @@ export async function deletionOf(db: DbOrTx, wanted: number): Promise<Deletion |
     .from(companyDeletions)
     .where(eq(companyId, wanted));
   return row;
+}
+
+/** Lists the scheduled deletions of all companies, the first due first. `page.after` is a `deletionKey`. */
+export function deletionsOf(db: DbOrTx, page: Page) {
+  const { id, type, name } = companies;
+  return db
+    .select({ company: { id, type, name }, requestedAt, dueAt, state })
+    .from(companyDeletions)
+    .innerJoin(companies, eq(id, companyId))
+    .where(instantAfter(dueAt, companyId, page.after))
+    .orderBy(dueAt, companyId)
+    .limit(page.limit + 1);
 }
 
 /** Schedules the deletion of a company. If it is already scheduled, returns false and changes nothing. */

@@ -77,7 +77,7 @@ export function dispatcherRoutes(deps: DispatcherRouteDeps) {
           operationId: "followDispatcher",
           summary: "Follow the state of the dispatcher live",
           description:
-            "Server-sent events: `dispatcher` every two seconds, the object of `GET /admin/dispatcher`. At most five streams per user. The stream ends when the token is no longer valid.",
+            "Server-sent events: `dispatcher` every two seconds, the object of `GET /admin/dispatcher`. At most five streams per user.",
         },
       },
     );

@@ -17,11 +17,14 @@ import { existing, type AdminDeps, orNotFound } from "../actions/deps.ts";
 import { erasureErrors, findErasure, requestErasure } from "../actions/erasures.ts";
 import {
   DeletionBody,
+  deletionKey,
   DeletionObject,
+  deletionQuery,
   ErasureBody,
   ErasureObject,
   erasureQuery,
   type Deletion,
+  ListedDeletionObject,
   type NewDeletion,
 } from "../erasure-model.ts";
 import type { Company } from "../model.ts";
@@ -57,7 +60,7 @@ export function erasureRoutes(deps: AdminRouteDeps) {
       detail: {
         operationId: "getErasure",
         summary: "Show an erasure",
-        description: "Shows its state and the numbers of processed rows so far.",
+        description: "Includes the numbers of processed rows.",
       },
     })
     .post(
@@ -78,8 +81,7 @@ export function erasureRoutes(deps: AdminRouteDeps) {
         detail: {
           operationId: "createErasure",
           summary: "Erase a user, or a reviewer by email address or reviews",
-          description:
-            "Cannot be undone. A user loses all access immediately. The data is erased shortly afterwards.",
+          description: "Cannot be undone. A user loses all access immediately.",
         },
       },
     );
@@ -128,7 +130,7 @@ export function deletionRoutes(deps: AdminRouteDeps, type: Company["type"]) {
           operationId: `requestDeletionOf${kind}`,
           summary: `Delete ${named} with everything that belongs to it, after a waiting time`,
           description:
-            "The company must be deactivated. The deletion can be cancelled until the waiting time is over.",
+            "The company must be deactivated. The deletion can be cancelled until it begins.",
         },
       },
     )
@@ -149,6 +151,29 @@ export function deletionRoutes(deps: AdminRouteDeps, type: Company["type"]) {
         },
       },
     );
+}
+
+/** Defines the route that lists the scheduled deletions of all companies (contract 10.8). */
+export function deletionListRoutes(deps: AdminRouteDeps) {
+  return adminRoutesBase(deps, "/deletions").get(
+    "",
+    async ({ query }) => {
+      const page = pageOf(query);
+      const rows = await queries.deletionsOf(deps.db, page);
+      return listOf(rows, page, { key: deletionKey, show: shownAs(ListedDeletionObject) });
+    },
+    {
+      access: administrating,
+      auditedRead: "companies",
+      query: deletionQuery,
+      response: { 200: listSchema(ListedDeletionObject) },
+      detail: {
+        operationId: "listDeletions",
+        summary: "List scheduled deletions of companies",
+        description: "The first due first.",
+      },
+    },
+  );
 }
 
 type LeavingCompany = Pick<Company, "id" | "type">;

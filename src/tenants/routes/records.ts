@@ -112,7 +112,7 @@ export function changeRoutes<const P extends `/${string}`>(
         detail: {
           operationId: `delete${kind.operation}`,
           summary: `Delete ${kind.name}`,
-          description: "Rejected while other records depend on it. The message names their kind.",
+          description: "Rejected while other records depend on it.",
         },
       },
     );
@@ -141,8 +141,7 @@ export function syncedRoutes<const P extends `/${string}`>(
         detail: {
           operationId: `put${kind.operation}`,
           summary: `Create or change ${kind.name} by the platform's own id`,
-          description:
-            "Returns 201 for a new record. Absent optional fields of an existing record do not change.",
+          description: "Absent optional fields of an existing record do not change.",
         },
       },
     );

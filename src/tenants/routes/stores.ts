@@ -223,8 +223,7 @@ export function providerAdminRoutes(deps: AdminRouteDeps) {
         detail: {
           operationId: "rotateProviderSecret",
           summary: "Rotate the secret of a provider; it is shown once",
-          description:
-            "The current secret stays valid for `grace_period_hours` (default: 24). With 0, it is invalid immediately.",
+          description: "The current secret stays valid for `grace_period_hours`.",
         },
       },
     );

@@ -8,9 +8,9 @@ import { useDashboard } from "../../support/dashboard/use-dashboard.ts";
 import { lacks } from "../../support/needs.ts";
 import { addSsoConnection } from "../../support/tenants.ts";
 
-// The operator's pages: companies, users, connections, audit log.
+// The operator's pages: companies, users, providers, single sign-on, audit log.
 
-const world = useDashboard();
+const world = useDashboard({ lookupTxt: async () => [] });
 
 describe.skipIf(lacks("chromium"))("the operator in a browser", () => {
   test("creates a partner, an account and its users, who then sign in", async () => {
@@ -118,7 +118,7 @@ describe.skipIf(lacks("chromium"))("the operator in a browser", () => {
   });
 
   test("creates a provider and rotates its secret, each shown once", async () => {
-    const { page } = await visit("/connections");
+    const { page } = await visit("/providers");
     await page.getByRole("button", { name: "New provider" }).first().click();
     const dialog = page.getByRole("dialog");
     await dialog.getByRole("textbox", { name: "Name" }).fill("Trustworthy");
@@ -148,7 +148,7 @@ describe.skipIf(lacks("chromium"))("the operator in a browser", () => {
   });
 
   test("connects a company with its identity provider, edits the connection, and deletes it", async () => {
-    const { page, faults } = await visit("/connections?tab=sso");
+    const { page, faults } = await visit("/sso");
     await page.getByRole("button", { name: "New connection" }).first().click();
     const dialog = page.getByRole("dialog");
     await choose(page, "Company", "p1-a1");
@@ -165,29 +165,45 @@ describe.skipIf(lacks("chromium"))("the operator in a browser", () => {
     await domains.press("Backspace");
     await dialog.getByRole("textbox", { name: "Issuer" }).fill("http://127.0.0.1:9/idp");
     await dialog.getByRole("button", { name: "Create connection" }).click();
-    const card = rowOf(page, "http://127.0.0.1:9/idp");
-    await card.getByText("p1-a1").waitFor();
-    const redirect = await card.getByText("/auth/sso/callback/").innerText();
+    await page.getByRole("heading", { name: "Single sign-on of p1-a1" }).waitFor();
+    const redirect = await page.getByText("/auth/sso/callback/").innerText();
     expect(redirect).toStartWith(`${world.root}/api/v1/auth/sso/callback/`);
 
-    await card.getByText("Not verified by DNS").waitFor();
+    const domain = page.getByRole("region", { name: "corp.example" });
+    await domain.getByText("_reviewrelay.corp.example").waitFor();
+    await domain.getByRole("button", { name: "Verify corp.example" }).click();
+    await domain.getByText("corp.example has no TXT record").waitFor();
+    await page.getByText("Not created: invite each user first").waitFor();
 
-    await card.getByRole("button", { name: /^Change/ }).click();
+    await page.getByRole("button", { name: "Edit" }).click();
     await dialog.getByRole("switch", { name: "Allow passwords" }).click();
     await dialog.getByRole("switch", { name: "Trust unverified addresses" }).click();
+    await dialog.getByRole("switch", { name: "Create users at their first sign-in" }).click();
+    await dialog.getByLabel("Role of new users").selectOption({ label: "Location user" });
+    await dialog.getByRole("combobox", { name: "Stores of new users" }).click();
+    await page.getByRole("option", { name: "p1-a1 east" }).click();
+    await page.keyboard.press("Escape");
+    await checkLooks(page, "edit single sign-on");
     await dialog.getByRole("button", { name: "Save changes" }).click();
-    await card.getByText("Not allowed").waitFor();
-    const [row] = await world.database.db.sql`select trust_email from sso_connections`;
-    expect(row).toEqual({ trust_email: true });
+    await page.getByText("Not accepted: only single sign-on").waitFor();
+    await page.getByText("Created at their first sign-in as Location user").waitFor();
+    const [row] = await world.database.db.sql`
+      select trust_email, new_user_role, new_user_store_ids from sso_connections`;
+    const [east] = world.tenants.partners[0].accounts[0].storeIds;
+    expect(row).toEqual({
+      trust_email: true,
+      new_user_role: "location_user",
+      new_user_store_ids: [east],
+    });
     const discover = async () =>
       (await world.api.call("POST", "/auth/discover", { body: { email: "a@corp.example" } })).body;
     expect(await discover()).toMatchObject({ password: false, sso: true });
-    await card.getByRole("button", { name: /^Deactivate/ }).click();
+    await page.getByRole("button", { name: /^Deactivate/ }).click();
     await confirm(page, "Deactivate");
-    await card.getByText("Inactive").waitFor();
+    await page.getByText("Inactive", { exact: true }).waitFor();
     expect(await discover()).toMatchObject({ password: true, sso: false });
-    await card.getByRole("button", { name: /^Delete/ }).click();
-    await confirm(page, "Delete");
+    await page.getByRole("button", { name: "Delete", exact: true }).click();
+    await confirm(page, "Delete connection");
     await page.getByRole("heading", { name: "No SSO connection yet" }).waitFor();
     expect(faults).toEqual([]);
   });

@@ -12,7 +12,7 @@ import { reviewIdOf } from "../../support/factory.ts";
 import { isPresent, lacks } from "../../support/needs.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
 import { addClient } from "../../support/oauth.ts";
-import { addUser } from "../../support/tenants.ts";
+import { addSsoConnection, addUser } from "../../support/tenants.ts";
 
 // Every page of every role, with names that are markup.
 
@@ -102,7 +102,7 @@ const STYLE_LIMIT = 160_000;
 
 const receiver = browserFixture(() => Receiver.start());
 
-const ids = { subscription: "", event: "", review: 0 };
+const ids = { subscription: "", event: "", review: 0, service: 0, store: 0, connection: "" };
 
 function samples(): Readonly<Record<Person, { email: string; pages: readonly Sample[] }>> {
   const { partners, superAdmin } = world.tenants;
@@ -149,8 +149,19 @@ function samples(): Readonly<Record<Person, { email: string; pages: readonly Sam
         { path: `${viewed}?tab=deliveries`, title: HOSTILE },
         { path: `${viewed}?tab=settings`, title: HOSTILE },
         { path: "/users?q=evil%40p1.test", title: "Users", shows: HOSTILE },
-        { path: "/connections", title: "Connections" },
-        { path: "/connections?tab=sso", title: "Connections" },
+        { path: "/inbox", title: "Inbox", shows: HOSTILE },
+        { path: "/inbox?tab=waiting", title: "Inbox" },
+        { path: "/stores", title: "Stores", shows: HOSTILE },
+        { path: `/stores/${ids.store}`, title: HOSTILE },
+        { path: "/plans", title: "Plans", shows: HOSTILE },
+        { path: "/sso", title: "Single sign-on" },
+        { path: `/sso/${ids.connection}`, title: /^Single sign-on of/ },
+        { path: "/services", title: "Services", shows: HOSTILE },
+        { path: `/services/${ids.service}`, title: HOSTILE },
+        { path: "/providers", title: "Providers", shows: HOSTILE },
+        { path: "/audit-webhook", title: "Audit webhook" },
+        { path: "/erasures", title: "Erasures" },
+        { path: "/erasures?tab=companies", title: "Erasures" },
         { path: "/audit", title: "Audit log", shows: HOSTILE },
       ],
     },
@@ -192,7 +203,27 @@ beforeAll(async () => {
       headers: { "User-Agent": HOSTILE_AGENT },
     });
   const operator = await api.login(tenants.superAdmin.email);
-  await api.call("POST", "/admin/partners", { token: operator, body: { name: HOSTILE } });
+  const make = async (path: string, fields: object) => {
+    const body = { name: HOSTILE, ...fields };
+    return (await api.call("POST", `/admin/${path}`, { token: operator, body })).body;
+  };
+  await make("partners", {});
+  await make("plans", { features: ["f".repeat(64)] });
+  await make("providers", { slug: "s".repeat(64) });
+  ids.store = Number((await make("stores", { account_id: partner.accounts[0].id }))["id"]);
+  ids.service = Number((await make("services", { scopes: ["actions:write"] }))["id"]);
+  await make(`services/${ids.service}/tokens`, {
+    expires_at: new Date(Date.now() + 30 * 86_400_000).toISOString(),
+  });
+  await database.db.sql`
+    insert into inbox (service_id, action)
+    values (${ids.service}, ${JSON.stringify({ id: HOSTILE, event: HOSTILE })}::text::jsonb)`;
+  await database.db.sql`
+    update inbox set state = 'rejected', errors = ${JSON.stringify({ [HOSTILE]: HOSTILE })}::text::jsonb`;
+  ids.connection = await addSsoConnection(database.db, {
+    companyId: partner.id,
+    domains: [`${"long.".repeat(20)}example`],
+  });
   const access = { name: HOSTILE, scopes: ["webhooks:read"] };
   await api.call("POST", "/account/personal-access-tokens", { token, body: access });
   await addClient(database.db, {

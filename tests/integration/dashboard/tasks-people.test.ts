@@ -181,7 +181,7 @@ describe.skipIf(lacks("chromium"))("an operator, in a browser", () => {
       await page.getByRole("link", { name: "Deliveries" }).waitFor();
       await walk.look("partner");
       await walk.click(link(page, "CRM"));
-      await page.getByText("Viewing p1 (read-only)").waitFor();
+      await page.getByText("Viewing p1.").waitFor();
       await walk.click(link(page, /^Event /));
       await page.getByText("HTTP 503").first().waitFor();
       await walk.look("delivery");
@@ -194,8 +194,134 @@ describe.skipIf(lacks("chromium"))("an operator, in a browser", () => {
       const portal = page.getByRole("dialog").getByRole("link", { name: "Open portal" });
       expect(await portal.getAttribute("href")).toContain("/embed/");
       await page.keyboard.press("Escape");
-      await link(page, "Leave").click();
-      await heading(page, "Companies").waitFor();
+      await link(page, "Back to p1").waitFor();
+    });
+  });
+
+  test("creates a service with a token", async () => {
+    const task = { name: "Create a service", clicks: 7 };
+    await walkThrough(world, task, operator(), async (walk, page) => {
+      await walk.click(area(page, "Services"));
+      await walk.look("empty");
+      await walk.click(button(page, "New service").first());
+      await focused(page);
+      await walk.type("Reviews engine");
+      await walk.look("form");
+      await walk.click(inDialog(page, "Create service"));
+      await heading(page, "Reviews engine").waitFor();
+      await walk.look("service");
+      await walk.click(button(page, "New token"));
+      await focused(page);
+      await walk.type("Production");
+      await walk.look("token form");
+      await walk.click(inDialog(page, "Create token"));
+      await walk.click(inDialog(page, "Copy"));
+      await walk.look("token");
+      const token = await clipboard(page);
+      await walk.click(inDialog(page, "I have stored it"));
+      await rowOf(page, "Production").waitFor();
+      await walk.look("tokens");
+      // The token is accepted, unlike the body.
+      const { status } = await world.api.call("POST", "/platform/actions", { token, body: {} });
+      expect(status).toBe(422);
+      await button(page, "Delete Reviews engine").click();
+      await walk.look("delete");
+      await inDialog(page, "Delete service").click();
+      await heading(page, "Services").waitFor();
+      const ended = await world.api.call("POST", "/platform/actions", { token, body: {} });
+      expect(ended.status).toBe(401);
+    });
+  });
+
+  test("sees why an action of the inbox was rejected, and takes it again", async () => {
+    const { sql } = world.database.db;
+    const token = await world.api.login(world.tenants.superAdmin.email);
+    const body = { name: "Writer", scopes: ["actions:write"] };
+    const made = await world.api.call("POST", "/admin/services", { token, body });
+    const action = JSON.stringify({ id: "assign-1", event: "review_assigned" });
+    await sql`
+      insert into inbox (service_id, action) values (${Number(made.body["id"])}, ${action}::text::jsonb)`;
+    await sql`update inbox set state = 'rejected', errors = '{"review_id": "is required"}'`;
+    const task = { name: "Look into the inbox", clicks: 2 };
+    await walkThrough(world, task, operator(), async (walk, page) => {
+      await walk.click(area(page, "Inbox"));
+      const row = rowOf(page, "assign-1");
+      await row.getByText("is required").waitFor();
+      await row.getByRole("link", { name: "Writer" }).waitFor();
+      await walk.look("inbox");
+      await walk.click(button(row, "Retry action assign-1"));
+      await page.getByText("The action is tried again.").waitFor();
+      await page.getByText("No rejected action").first().waitFor();
+      const [{ state } = { state: "none" }] = await sql<{ state: string }[]>`
+        select state from inbox`;
+      expect(state).toBe("waiting");
+      await page.getByRole("tab", { name: "Waiting (1)" }).click();
+      await button(row, "Delete action assign-1").click();
+      await walk.look("delete");
+      await inDialog(page, "Delete action").click();
+      await page.getByText("No waiting action").waitFor();
+    });
+  });
+
+  test("edits a user", async () => {
+    const { admin } = world.tenants.partners[0];
+    const name = `Name of ${admin.email}`;
+    const task = { name: "Edit a user", clicks: 4 };
+    await walkThrough(world, task, operator(), async (walk, page) => {
+      await walk.click(area(page, "Users"));
+      await walk.click(link(page, name));
+      await heading(page, name).waitFor();
+      await walk.look("user");
+      await walk.click(button(page, "Edit"));
+      await focused(page);
+      await page.keyboard.press("Control+a");
+      await walk.type("Ada Admin");
+      await walk.look("form");
+      await walk.click(inDialog(page, "Save"));
+      await heading(page, "Ada Admin").waitFor();
+    });
+    await world.database.db.sql`update users set name = ${name} where id = ${admin.id}`;
+  });
+
+  test("finds a subscription by its id", async () => {
+    const { id } = await world.subscribe({ webhook_url: receiver.url, label: "CRM" });
+    const task = { name: "Find a subscription by its id", clicks: 1 };
+    await walkThrough(world, task, operator(), async (walk, page) => {
+      const { pathname } = new URL(
+        `${world.root}/dashboard/companies/${world.tenants.partners[0].id}/webhooks/${id}`,
+      );
+      await walk.click(button(page, /^Search/));
+      await focused(page);
+      await page.evaluate(`navigator.clipboard.writeText("${id}")`);
+      await page.keyboard.press("Control+v");
+      await page.waitForURL(`**${pathname}`);
+      await page.keyboard.press("Control+k");
+      await focused(page);
+      // A typed text lists what it finds.
+      await walk.type("p1");
+      await page.getByRole("option", { name: /^p1-a1 Account/ }).waitFor();
+      await walk.look("found");
+    });
+  });
+
+  test("erases a reviewer", async () => {
+    await world.emit(1);
+    const { sql } = world.database.db;
+    await sql`update reviews set reviewer_email = 'ada@mail.example'`;
+    const task = { name: "Erase a person", clicks: 4 };
+    await walkThrough(world, task, operator(), async (walk, page) => {
+      await walk.click(area(page, "Erasures"));
+      await walk.look("empty");
+      await walk.click(button(page, "Erase a person").first());
+      await focused(page);
+      await walk.type("ada@mail.example");
+      await walk.look("form");
+      await walk.click(page.getByLabel(/cannot be undone/));
+      await walk.click(inDialog(page, "Erase"));
+      await rowOf(page, "A reviewer").getByText("Queued").waitFor();
+      await walk.look("list");
+      const [erasure] = await sql`select kind, state from erasures`;
+      expect(erasure).toEqual({ kind: "reviewer", state: "queued" });
     });
   });
 });
@@ -210,6 +336,9 @@ afterEach(async () => {
 
 const link = (page: Page, name: string | RegExp) =>
   page.getByRole("link", { name, ...(typeof name === "string" && { exact: true }) });
+
+/** Waits until the field of a dialog has the focus. */
+const focused = (page: Page) => page.getByRole("dialog").locator("input:focus").waitFor();
 
 /** Finds the link of a page in the main navigation. */
 const area = (page: Page, name: string) =>

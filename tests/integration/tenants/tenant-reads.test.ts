@@ -74,6 +74,7 @@ const READS: readonly (readonly [path: () => string, kind: string, isOfPartner: 
   [() => "/sso-connections", "sso-connections", false],
   [() => `/sso-connections?company_id=${account().id}`, "sso-connections", true],
   [() => `/sso-connections/${connectionId}`, "sso-connections", true],
+  [() => "/deletions", "companies", false],
   [() => "/backlogs", "backlogs", false],
   [() => "/dispatcher", "dispatcher", false],
   [() => "/inbox", "inbox", false],

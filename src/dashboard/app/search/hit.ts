@@ -10,13 +10,20 @@ export interface Hit {
     | "Events"
     | "Reviews"
     | "Subscriptions"
+    | "Companies"
+    | "Stores"
     | "Users"
+    | "Services"
+    | "Single sign-on"
+    | "OAuth clients"
     | "Event catalog"
     | "Documentation";
   readonly title: string;
   readonly hint: string;
   /** Path of the page below `/dashboard`. Guides have a path below `/docs` and open in a new tab. */
   readonly href: string;
+  /** True if the search text is the id of the record. */
+  readonly isExact?: boolean;
 }
 
 export const isGuide = ({ href }: Hit): boolean => href.startsWith("/docs/");
@@ -49,6 +56,13 @@ const TOPICS: readonly (readonly [path: string, title: string, words: string, ru
   ["/security", "Where you are signed in", "sessions end sign out devices"],
   ["/access", "Two-step verification for your team", "require second factor 2fa mfa"],
   ["/access", "Sessions and tokens of your team", "end revoke sessions"],
+  ["/inbox", "Rejected actions", "inbox failed notices retry delete service"],
+  ["/services", "New service", "create program token scopes"],
+  ["/sso", "Single sign-on of a company", "oidc identity provider domain dns verify new users"],
+  ["/providers", "Secret of a provider", "rotate review site puller sign"],
+  ["/audit-webhook", "Where the audit log is sent", "siem url rotate secret remove"],
+  ["/erasures", "Erase a person", "gdpr delete data privacy reviewer user"],
+  ["/erasures?tab=companies", "Delete a company", "leaving partner account cancel"],
   ["/audit?q=viewed", "Who viewed a secret or a token", "looked shown audit log"],
   ["/audit", "Export the audit log", "csv json download"],
 ];
@@ -61,7 +75,7 @@ export function topicsLike(
 ): Hit[] {
   return TOPICS.filter(
     ([href, title, words, rule]) =>
-      areas.some(({ path }) => href.startsWith(path)) &&
+      areas.some(({ path }) => href.split("?")[0] === path || href.startsWith(`${path}/`)) &&
       rule?.(role) !== false &&
       hasWords(`${title} ${words}`, typed),
   ).map(([href, title]) => ({ group: "Settings and actions", title, hint: "", href }));

@@ -1,7 +1,7 @@
 import { Combobox, Text, TextInput, useCombobox } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
+import { useEffect, useEffectEvent, useState } from "react";
 import { useLocation } from "wouter";
 
 import { catalogOptions } from "../pages/webhooks/data/reads.ts";
@@ -20,7 +20,12 @@ const ICONS: Readonly<Record<Hit["group"], IconName>> = {
   Events: "send",
   Reviews: "star",
   Subscriptions: "webhook",
+  Companies: "building",
+  Stores: "store",
   Users: "user",
+  Services: "server",
+  "Single sign-on": "link",
+  "OAuth clients": "key",
   "Event catalog": "catalog",
   Documentation: "book",
 };
@@ -30,11 +35,19 @@ interface PaletteProps {
   readonly onClose: () => void;
 }
 
-/** Search dialog for pages, events, reviews, users and guides, usable by keyboard alone. */
+/** Search dialog for pages, records and guides, usable by keyboard alone. A pasted id opens its page at once. */
 export function Palette({ areas, onClose }: PaletteProps) {
   const [text, setText] = useState("");
-  const { hits, isLooking } = useHits(areas, text.trim());
+  const [pasted, setPasted] = useState<string>();
+  const typed = text.trim();
+  const { hits, isLooking } = useHits(areas, typed);
   const go = useGo(onClose);
+  const exact = hits.filter(({ isExact }) => isExact);
+  const target = pasted === typed && !isLooking && exact.length === 1 ? exact[0] : undefined;
+  const open = useEffectEvent(go);
+  useEffect(() => {
+    if (target !== undefined) open(target);
+  }, [target]);
   const combobox = useCombobox({ opened: true });
   const found = hits.map(({ href }) => href).join(" ");
   // Selects the first result, so that Enter opens it without a preceding arrow key.
@@ -56,10 +69,15 @@ export function Palette({ areas, onClose }: PaletteProps) {
           <TextInput
             data-autofocus
             label="What are you looking for?"
-            placeholder="Page, setting, or id of an event or review"
+            placeholder={
+              areas.some(({ path }) => path === "/services")
+                ? "Name, email, id, URL, domain or page"
+                : "Page, setting, or id of an event or review"
+            }
             leftSection={<Icon name="search" size={16} />}
             spellCheck={false}
             value={text}
+            onPaste={(event) => setPasted(event.clipboardData.getData("text").trim())}
             onChange={(event) => setText(event.currentTarget.value)}
             // Closes the dialog on Escape. Mantine's combobox would otherwise consume the key to close its own
             // dropdown.
@@ -67,7 +85,7 @@ export function Palette({ areas, onClose }: PaletteProps) {
           />
         </Combobox.EventsTarget>
         <Text size="xs" c="dimmed" my="xs" aria-live="polite">
-          {resultStatus(text.trim(), hits.length, isLooking)}
+          {resultStatus(typed, hits.length, isLooking)}
         </Text>
         <Combobox.Options mah="55vh" style={{ overflowY: "auto" }} aria-label="Found">
           {groupsOf(hits).map(([group, own]) => (

@@ -12,6 +12,7 @@ import {
 import type { Area } from "../shell/page.tsx";
 import { sentence } from "../ui/format.ts";
 import { hasWords } from "../ui/text-query.ts";
+import { operatorHits } from "./operator-hits.ts";
 import { type Hit, RESULTS_PER_GROUP, type Section, tabsLike } from "./hit.ts";
 
 // Sources of the search dialog. A source is searched only if the user's role may open the area that it belongs
@@ -60,7 +61,7 @@ export const searchOptions = (api: ApiClient, areas: readonly Area[], typed: str
     placeholderData: keepPreviousData,
   });
 
-/** Searches events, subscriptions, reviews and users. Omits those whose area the user's role may not open. */
+/** Searches the records that the user's role may see. */
 async function search(
   api: ApiClient,
   areas: readonly Area[],
@@ -70,7 +71,7 @@ async function search(
   const found = await Promise.all([
     has("/webhooks") ? partnerHits(api, typed) : [],
     has("/reviews") ? accountHits(api, typed) : [],
-    has("/users") ? operatorHits(api, typed) : [],
+    has("/services") ? operatorHits(api, typed) : [],
   ]);
   return found.flat();
 }
@@ -94,20 +95,21 @@ async function eventHits(api: ApiClient, one: Subscription, typed: string): Prom
   const found = await Promise.all(
     filters.map(async (filter) => {
       const { data } = await readDeliveries({ api, partnerId: undefined }, one.id, filter, page);
-      const events = data.map((delivery) => eventHit(one, delivery));
+      const events = data.map((delivery) => eventHit(one, delivery, typed));
       return data.length < 2 || isUlid(typed) ? events : [reviewHit(one, filter, data), ...events];
     }),
   );
   return found.flat();
 }
 
-function eventHit({ id, label }: Subscription, delivery: ListedDelivery): Hit {
+function eventHit({ id, label }: Subscription, delivery: ListedDelivery, typed: string): Hit {
   const review = delivery.external_review_id;
   return {
     group: "Events",
     title: `${delivery.event} · ${sentence(delivery.state).toLowerCase()}`,
     hint: [review === null ? delivery.event_id : `review ${review}`, label].join(" · "),
     href: `/webhooks/${id}/deliveries/${delivery.event_id}`,
+    isExact: isUlid(typed),
   };
 }
 
@@ -152,19 +154,4 @@ async function orNone<T>(answer: Promise<T>): Promise<T[]> {
   } catch {
     return [];
   }
-}
-
-/** Finds a user by id, or users by a part of their name or email. */
-async function operatorHits(api: ApiClient, typed: string): Promise<Hit[]> {
-  const isId = isReviewId(typed);
-  if (typed.length < ID_CHARS && !isId) return [];
-  const users = isId
-    ? await orNone(answerOf(api.admin.users({ id: typed }).get()))
-    : (await answerOf(api.admin.users.get({ query: { q: typed, limit: RESULTS_PER_GROUP } }))).data;
-  return users.map(({ name, email, company }) => ({
-    group: "Users",
-    title: name,
-    hint: `${email} · ${company.name}`,
-    href: `/users?q=${encodeURIComponent(email)}`,
-  }));
 }

@@ -140,6 +140,8 @@ export interface Area {
   readonly title: string;
   readonly icon: IconName;
   readonly roles: readonly Role[];
+  /** Heading of the navigation menu below which the area stands. */
+  readonly group?: string;
   /** True if the area belongs to the user personally. */
   readonly isPersonal?: boolean;
   /** True if an impersonator may not open the area. It must be true of all areas with `isPersonal`. */

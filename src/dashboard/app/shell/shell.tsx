@@ -1,6 +1,7 @@
 import {
   AppShell,
   Avatar,
+  Box,
   Burger,
   Divider,
   Group,
@@ -13,7 +14,7 @@ import {
   VisuallyHidden,
 } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { Fragment, type ReactNode } from "react";
+import type { ReactNode } from "react";
 import { Link, useLocation } from "wouter";
 
 import { roleName } from "../session/identity.ts";
@@ -61,7 +62,11 @@ export function Shell({ areas, search, children }: ShellProps) {
             </Group>
           </Group>
         </AppShell.Header>
-        <AppShell.Navbar p="xs" aria-label="Main" className={opened ? "" : css.closedOnPhones}>
+        <AppShell.Navbar
+          p="xs"
+          aria-label="Main"
+          className={`${css.navigation} ${opened ? "" : css.closedOnPhones}`}
+        >
           <Navigation areas={areas} onChoose={close} />
         </AppShell.Navbar>
         <AppShell.Main id="content" tabIndex={-1}>
@@ -80,25 +85,28 @@ interface NavigationProps {
 }
 
 function Navigation({ areas, onChoose }: NavigationProps) {
-  const [location] = useLocation();
-  const own = areas.find(({ isPersonal }) => isPersonal);
+  const groups = Map.groupBy(
+    areas.filter(({ isPersonal }) => isPersonal !== true),
+    ({ group }) => group,
+  );
+  const own = areas.filter(({ isPersonal }) => isPersonal);
   return (
     <>
-      {areas.map(({ path, title, icon }) => (
-        <Fragment key={path}>
-          {/* Separates the personal areas from those of the company. */}
-          {path === own?.path && <Divider my="xs" />}
-          <NavLink
-            component={Link}
-            href={path}
-            label={title}
-            leftSection={<Icon name={icon} />}
-            active={location === path || location.startsWith(`${path}/`)}
-            aria-current={location === path ? "page" : undefined}
-            onClick={onChoose}
-          />
-        </Fragment>
-      ))}
+      {[...groups].map(([group, grouped]) =>
+        group === undefined ? (
+          <AreaLinks key="" areas={grouped} onChoose={onChoose} />
+        ) : (
+          <Box key={group} role="group" aria-label={group} className={css.areas}>
+            <Text size="xs" c="dimmed" fw={600} px="sm" aria-hidden>
+              {group}
+            </Text>
+            <AreaLinks areas={grouped} onChoose={onChoose} />
+          </Box>
+        ),
+      )}
+      {/* Separates the personal areas from those of the company. */}
+      {own.length > 0 && <Divider my="xs" />}
+      <AreaLinks areas={own} onChoose={onChoose} />
       <NavLink
         mt="auto"
         href="/docs/getting-started"
@@ -108,6 +116,22 @@ function Navigation({ areas, onChoose }: NavigationProps) {
       />
     </>
   );
+}
+
+function AreaLinks({ areas, onChoose }: NavigationProps) {
+  const [location] = useLocation();
+  return areas.map(({ path, title, icon }) => (
+    <NavLink
+      key={path}
+      component={Link}
+      href={path}
+      label={title}
+      leftSection={<Icon name={icon} />}
+      active={location === path || location.startsWith(`${path}/`)}
+      aria-current={location === path ? "page" : undefined}
+      onClick={onChoose}
+    />
+  ));
 }
 
 function UserMenu() {

@@ -47,16 +47,22 @@ export function Dialog({ title, children, withCloseButton = true, ...props }: Di
 interface DialogButtonProps {
   readonly label: string;
   readonly title?: string;
+  /** Look of a button that creates nothing. If absent, the button has the icon of a creation. */
+  readonly button?: ButtonProps & { readonly "aria-label"?: string };
+  /** True if the dialog is open when the page opens. */
+  readonly isOpen?: boolean;
   /** Returns the form of the dialog, which calls `close` when it is done. */
   readonly children: (close: () => void) => ReactNode;
 }
 
 /** Button that opens a dialog with a form, for example to create something. */
-export function DialogButton({ label, title = label, children }: DialogButtonProps) {
-  const [opened, { open, close }] = useDisclosure();
+export function DialogButton(props: DialogButtonProps) {
+  const { label, title = label, isOpen = false, children } = props;
+  const { button = { leftSection: <Icon name="plus" size={16} /> } } = props;
+  const [opened, { open, close }] = useDisclosure(isOpen);
   return (
     <>
-      <Button leftSection={<Icon name="plus" size={16} />} onClick={open}>
+      <Button {...button} onClick={open}>
         {label}
       </Button>
       <Dialog opened={opened} onClose={close} title={title} size="lg">

@@ -57,5 +57,10 @@ const CONFLICTS: Readonly<Record<string, string>> = {
   last_owner: "Make another active user an owner first.",
   last_factor: "Add another passkey or app first, then remove this one.",
   no_second_factor: "Add a passkey or an authenticator app under Security.",
+  in_use: "Delete or change those records first.",
+  company_active: "A company can be deleted only while it is inactive.",
+  deletion_requested: "Operators cancel it under Erasures.",
+  deletion_running: "It continues until everything is deleted.",
+  own_user: "Nobody can erase their own user.",
   last_super_admin: "Make another user a super-admin first. The platform needs at least one.",
 };

@@ -220,6 +220,8 @@ export function useFocusFallback(state: string) {
 
 interface PanelProps {
   readonly title: string;
+  /** Target of links to the panel. */
+  readonly id?: string;
   /** Number of entries, shown after the title unless it is 0. */
   readonly count?: number;
   /** Key of the content's state. If a change of the key has removed the focused control, the panel takes the focus. */
@@ -228,10 +230,18 @@ interface PanelProps {
 }
 
 /** Part of a page with a small heading. Takes the focus when the focused control in it is removed. */
-export function Panel({ title, count = 0, state = "", children }: PanelProps) {
+export function Panel({ title, id, count = 0, state = "", children }: PanelProps) {
   const container = useFocusFallback(state);
   return (
-    <Paper withBorder p="lg" component="section" aria-label={title} ref={container} tabIndex={-1}>
+    <Paper
+      withBorder
+      p={{ base: "md", sm: "lg" }}
+      component="section"
+      aria-label={title}
+      id={id}
+      ref={container}
+      tabIndex={-1}
+    >
       <Title order={2} size="h5" mb="sm">
         {title}
         {count > 0 && (
@@ -255,6 +265,11 @@ interface PageLinkProps extends AnchorProps {
 /** Link to another page. */
 export function PageLink(props: PageLinkProps) {
   return <Anchor component={Link} size="sm" {...props} />;
+}
+
+/** Link that names a row of a table and makes the whole row clickable. */
+export function RowLink(props: PageLinkProps) {
+  return <Anchor component={Link} className="row-link" {...props} />;
 }
 
 /** Link within a sentence, which looks like the text around it. */

@@ -23,6 +23,8 @@ interface CompanySelectProps {
   readonly placeholder?: string;
   readonly error?: string | undefined;
   readonly required?: boolean;
+  /** True if the field takes the focus when its dialog opens. */
+  readonly isFirst?: boolean;
 }
 
 const GROUPS = { platform: "Platform", partner: "Partners", account: "Accounts" } as const;
@@ -65,6 +67,7 @@ export function CompanySelect(props: CompanySelectProps) {
       searchValue={search}
       onSearchChange={setSearch}
       value={value === undefined ? null : String(value)}
+      data-autofocus={props.isFirst || undefined}
       error={error}
       onChange={(id) => onChange(choices.find((one) => String(one.id) === id))}
     />

@@ -1,4 +1,4 @@
-import { Alert, Group, Text, Button } from "@mantine/core";
+import { Button, Group, Text } from "@mantine/core";
 import { useQuery, useMutation } from "@tanstack/react-query";
 import { Redirect, Route, Switch, useParams } from "wouter";
 
@@ -6,7 +6,6 @@ import { answerOf } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { idOf } from "../../ui/format.ts";
-import { Icon } from "../../ui/icon.tsx";
 import { PageHeader, PageLink } from "../../ui/layout.tsx";
 import { notify } from "../../ui/notify.ts";
 import { SecretField } from "../../ui/secret.tsx";
@@ -15,10 +14,11 @@ import { Time } from "../../ui/time.tsx";
 import { ViewedPartnerContext } from "../webhooks/data/data.ts";
 import { READING_PAGES } from "../webhooks/pages.ts";
 import { companyOptions } from "./data.ts";
+import css from "./partner.module.css";
 
 const BACK = { href: "~/dashboard/companies", title: "Companies" };
 
-/** A partner's webhook pages as an operator sees them: read-only, without controls that change anything. */
+/** A partner's webhook pages as an operator sees them: without secrets, and with few controls. */
 export function Page() {
   const { partner = "" } = useParams();
   const id = idOf(partner);
@@ -53,27 +53,18 @@ export function Page() {
 
 function Banner({ id, name }: { readonly id: number; readonly name: string }) {
   return (
-    <Alert
-      color="blue"
-      mb="md"
-      icon={<Icon name="eye" />}
-      role="note"
-      title={`Viewing ${name} (read-only)`}
-    >
-      <Group gap="md">
-        <Text size="sm">You see everything except secrets.</Text>
+    <div className={css.viewed}>
+      <Text size="sm" className="shrinks" role="note">
+        <strong>Viewing {name}.</strong> You see everything except secrets, and can disable or
+        enable a subscription.
+      </Text>
+      <Group gap="md" component="nav" aria-label={`Pages of ${name}`}>
+        <PageLink href="/webhooks">Webhooks</PageLink>
+        <PageLink href={`~/dashboard/companies/${id}`}>Back to {name}</PageLink>
+        <PageLink href={`~/dashboard/audit?company=${id}`}>Activity</PageLink>
         <ActAsPartner id={id} name={name} />
-        <PageLink href={`~/dashboard/users?company=${id}`} underline="always">
-          Users
-        </PageLink>
-        <PageLink href={`~/dashboard/audit?company=${id}`} underline="always">
-          Activity
-        </PageLink>
-        <PageLink href="~/dashboard/companies" underline="always">
-          Leave
-        </PageLink>
       </Group>
-    </Alert>
+    </div>
   );
 }
 

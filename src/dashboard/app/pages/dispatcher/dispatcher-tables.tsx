@@ -15,7 +15,7 @@ import { ExactTime, Time } from "../../ui/time.tsx";
 import { usePartnerName } from "../companies/data.ts";
 import { DisableSubscription, EnableSubscription } from "../webhooks/operator-actions.tsx";
 import { diagnosisOf } from "../webhooks/deliveries/attempt-words.ts";
-import { lettersOf } from "./problems.ts";
+import { lettersOf, outageText, PANELS, targetOf } from "./problems.ts";
 import { type Backlog, backlogsOptions, type DispatcherState } from "./data.ts";
 
 interface Rows<List extends keyof DispatcherState> {
@@ -123,7 +123,15 @@ export function Dispatchers({ rows }: Rows<"dispatchers">) {
       rows={rows}
       rowKey={(one) => one.id}
       columns={(one) => ({
-        Dispatcher: <CellText title={letters.get(one.id)} />,
+        Dispatcher: (
+          <CellText title={letters.get(one.id)}>
+            {one.outage !== null && (
+              <>
+                {outageText(one.outage)} Since <Time at={one.outage_since} />.
+              </>
+            )}
+          </CellText>
+        ),
         Id: <Id id={one.id} label="Copy the dispatcher's id" />,
         "Running since": <ExactTime at={one.started_at} />,
         "Last heartbeat": `${duration(one.silent_ms / 1_000)} ago`,
@@ -139,6 +147,33 @@ export function Dispatchers({ rows }: Rows<"dispatchers">) {
         ),
         Lag: duration(one.lag_s),
         Memory: one.memory_mb === null ? "Unknown" : `${number(one.memory_mb)} MiB`,
+      })}
+    />
+  );
+}
+
+const QUARANTINE_WORDS: Readonly<Record<string, string>> = {
+  history_missing: "The event is missing in the history",
+  unreadable: "Its events cannot be read",
+  unrecordable: "The result of an attempt cannot be stored",
+  secret_unreadable: "No master key opens its secret or headers",
+  locked: "Another database session holds a lock",
+};
+
+/** Lists the lanes that wait because of a failure of this service, not of the receiver. */
+export function QuarantinedLanes({ rows }: Rows<"quarantined_lanes">) {
+  return (
+    <DataTable
+      caption="Quarantined lanes"
+      rows={rows}
+      rowKey={(one) => `${one.subscription_id} ${one.event_id} ${one.review_id}`}
+      columns={(one) => ({
+        Subscription: <Id id={one.subscription_id} label="Copy the subscription's id" />,
+        Why: QUARANTINE_WORDS[one.reason] ?? sentence(one.reason),
+        Review: one.review_id ?? "All",
+        "First event":
+          one.event_id === null ? "Unknown" : <Id id={one.event_id} label="Copy the event ID" />,
+        Since: <Time at={one.since} />,
       })}
     />
   );
@@ -193,7 +228,7 @@ export function Backlogs({ dispatchers }: Pick<DispatcherState, "dispatchers">) 
   const letters = lettersOf(dispatchers);
   const now = useNow(TICK_MS);
   return (
-    <Panel title="Backlog by subscription">
+    <Panel title={PANELS.backlogs} id={targetOf(PANELS.backlogs)}>
       <Group justify="space-between" mb="sm" gap="sm">
         <Dimmed size="sm">Subscriptions with a backlog.</Dimmed>
         <SegmentedControl

@@ -1,4 +1,4 @@
-import { Paper, SimpleGrid, Stack, Text } from "@mantine/core";
+import { Anchor, Paper, SimpleGrid, Stack, Text } from "@mantine/core";
 import type { CSSProperties } from "react";
 
 import type { LiveState } from "../../session/live.ts";
@@ -12,8 +12,9 @@ import {
   BlockedHeads,
   DisabledSubscriptions,
   Dispatchers,
+  QuarantinedLanes,
 } from "./dispatcher-tables.tsx";
-import { problemsOf, latenessOf, lettersOf } from "./problems.ts";
+import { latenessOf, lettersOf, PANELS, type Problem, problemsOf, targetOf } from "./problems.ts";
 import { type DispatcherState, useDispatcherState } from "./data.ts";
 import css from "./dispatcher.module.css";
 
@@ -59,28 +60,42 @@ interface StateProps {
 
 function Overview({ state, at }: StateProps & { readonly at: number }) {
   const { blocked_heads: heads, disabled_subscriptions: disabled, dispatchers } = state;
+  const { quarantined_lanes: quarantined } = state;
   return (
     <Stack gap="lg">
       <Problems problems={problemsOf(state, at)} />
       <Totals state={state} />
       <Backlogs dispatchers={dispatchers} />
-      <Panel title="Blocking events" count={heads.length}>
+      <Panel title={PANELS.blocked} id={targetOf(PANELS.blocked)} count={heads.length}>
         <BlockedHeads rows={heads} />
       </Panel>
-      <Panel title="Disabled subscriptions" count={disabled.length}>
+      <Panel title={PANELS.disabled} id={targetOf(PANELS.disabled)} count={disabled.length}>
         <DisabledSubscriptions rows={disabled} />
       </Panel>
-      <Panel title="Shards">
-        <Shards state={state} />
-      </Panel>
-      <Panel title="Dispatchers" count={dispatchers.length}>
+      {quarantined.length > 0 && (
+        <Panel
+          title={PANELS.quarantined}
+          id={targetOf(PANELS.quarantined)}
+          count={quarantined.length}
+        >
+          <QuarantinedLanes rows={quarantined} />
+        </Panel>
+      )}
+      <Panel
+        title={PANELS.dispatchers}
+        id={targetOf(PANELS.dispatchers)}
+        count={dispatchers.length}
+      >
         <Dispatchers rows={dispatchers} />
+      </Panel>
+      <Panel title={PANELS.shards} id={targetOf(PANELS.shards)}>
+        <Shards state={state} />
       </Panel>
     </Stack>
   );
 }
 
-function Problems({ problems }: { readonly problems: readonly string[] }) {
+function Problems({ problems }: { readonly problems: readonly Problem[] }) {
   const isWell = problems.length === 0;
   return (
     <StateSummary
@@ -89,7 +104,16 @@ function Problems({ problems }: { readonly problems: readonly string[] }) {
     >
       {isWell
         ? "Every shard has a dispatcher, no event is late, and no endpoint is failing."
-        : problems.join(" ")}
+        : problems.map(({ text, panel }) => (
+            <span key={text} className={css.problem}>
+              {text}{" "}
+              {panel !== undefined && (
+                <Anchor href={`#${targetOf(panel)}`} size="sm" underline="always">
+                  Show<span className="unseen"> {panel}</span>
+                </Anchor>
+              )}
+            </span>
+          ))}
     </StateSummary>
   );
 }

@@ -26,11 +26,20 @@ const SILENT_MS = 4_000;
 const LATE_S = 10;
 const MAILS_LATE_MS = 60_000;
 
+/** A problem in a sentence, with the title of the panel that shows it, if there is one. */
+export interface Problem {
+  readonly text: string;
+  readonly panel?: string;
+}
+
+const problem = (isThere: boolean, text: string, panel?: string): readonly Problem[] =>
+  isThere ? [{ text, ...(panel !== undefined && { panel }) }] : [];
+
 /**
- * Describes every current problem of event delivery in a sentence, the most urgent problem first. Returns an
- * empty list if there is no problem.
+ * Describes every current problem of event delivery, the most urgent problem first. Returns an empty list if there is
+ * no problem.
  */
-export function problemsOf(state: Observed, now: number): string[] {
+export function problemsOf(state: Observed, now: number): Problem[] {
   const { dispatchers, shards, lag, blocked_heads, disabled_subscriptions, mails } = state;
   const quarantined = state.quarantined_lanes.length;
   const silent = dispatchers.filter((one) => one.silent_ms > SILENT_MS).length;
@@ -38,22 +47,60 @@ export function problemsOf(state: Observed, now: number): string[] {
   const mailsWaitMs = mails.next_due_at === null ? 0 : now - Date.parse(mails.next_due_at);
   const isStopped = dispatchers.length === 0;
   return [
-    isStopped && "No dispatcher is running: nothing is delivered until you start one.",
-    silent > 0 &&
+    ...problem(
+      isStopped,
+      "No dispatcher is running: nothing is delivered until you start one.",
+      PANELS.dispatchers,
+    ),
+    ...problem(
+      silent > 0,
       `${counted(silent, "dispatcher")} sent no heartbeat; other dispatchers take over.`,
-    ...[...new Set(dispatchers.flatMap(({ outage }) => outage ?? []))].map(outageText),
-    !isStopped && free > 0 && `${counted(free, "shard")} of ${shards.length} without a dispatcher.`,
-    quarantined > 0 &&
-      `${counted(quarantined, "lane")} quarantined because of a problem in ReviewRelay.`,
-    lag.lag_s > LATE_S && "Events that are due are waiting too long. Check the lag.",
-    mailsWaitMs > MAILS_LATE_MS &&
-      `${counted(mails.queued, "mail")} queued, the first due ${duration(mailsWaitMs / 1_000)} ago.`,
-    blocked_heads.length > 0 &&
+      PANELS.dispatchers,
+    ),
+    ...[...new Set(dispatchers.flatMap(({ outage }) => outage ?? []))].flatMap((outage) =>
+      problem(true, outageText(outage), PANELS.dispatchers),
+    ),
+    ...problem(
+      !isStopped && free > 0,
+      `${counted(free, "shard")} of ${shards.length} without a dispatcher.`,
+      PANELS.shards,
+    ),
+    ...problem(
+      quarantined > 0,
+      `${counted(quarantined, "lane")} quarantined: a failure here, not at the receiver, stops it.`,
+      PANELS.quarantined,
+    ),
+    ...problem(
+      lag.lag_s > LATE_S,
+      `An event that is due waits for ${duration(lag.lag_s)} already.`,
+      PANELS.backlogs,
+    ),
+    ...problem(
+      mailsWaitMs > MAILS_LATE_MS,
+      `${counted(mails.queued, "mail")} queued, the first due ${duration(mailsWaitMs / 1_000)} ago. Check the mail server.`,
+    ),
+    ...problem(
+      blocked_heads.length > 0,
       `${counted(blocked_heads.length, "event")} failed and will be retried.`,
-    disabled_subscriptions.length > 0 &&
+      PANELS.blocked,
+    ),
+    ...problem(
+      disabled_subscriptions.length > 0,
       `${counted(disabled_subscriptions.length, "subscription")} disabled with held events.`,
-  ].filter((one) => one !== false);
+      PANELS.disabled,
+    ),
+  ];
 }
+
+/** Titles of the panels of the dispatcher page, to which the problems link. */
+export const PANELS = {
+  backlogs: "Backlog by subscription",
+  blocked: "Blocking events",
+  disabled: "Disabled subscriptions",
+  quarantined: "Quarantined lanes",
+  dispatchers: "Dispatchers",
+  shards: "Shards",
+} as const;
 
 const OUTAGE_WORDS: Readonly<Record<string, string>> = {
   machine: "The machine has no free file descriptors, ports or memory",
@@ -63,7 +110,7 @@ const OUTAGE_WORDS: Readonly<Record<string, string>> = {
   network: "No receiver is reachable over the network",
 };
 
-function outageText(part: string): string {
+export function outageText(part: string): string {
   const what = OUTAGE_WORDS[part] ?? "The dispatcher cannot reach receivers";
   return `${what}: attempts wait and do not count as failures.`;
 }
@@ -83,3 +130,6 @@ export function lettersOf(dispatchers: readonly { readonly id: string }[]): Map<
   const ids = dispatchers.map(({ id }) => id).toSorted();
   return new Map(ids.map((id, i) => [id, String.fromCodePoint(65 + (i % 26))]));
 }
+
+/** Returns the target of links to a panel. */
+export const targetOf = (panel: string): string => panel.toLowerCase().replaceAll(" ", "-");

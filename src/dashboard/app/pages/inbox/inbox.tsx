@@ -1,0 +1,215 @@
+import { Alert, Button, Group, Stack, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+
+import { useApi } from "../../session/session.tsx";
+import { StateSummary } from "../../ui/badges.tsx";
+import { CodeBlock } from "../../ui/copy.tsx";
+import { ActionButton, ConfirmedAction, Dialog, useRowDialog } from "../../ui/dialog.tsx";
+import { useFilters } from "../../ui/filters.tsx";
+import { counted, number } from "../../ui/format.ts";
+import { CellText, PageHeader, PageLink, PageTabs } from "../../ui/layout.tsx";
+import { TableList } from "../../ui/list.tsx";
+import { useList } from "../../ui/pages.ts";
+import { Icon } from "../../ui/icon.tsx";
+import { EmptyState, Loaded } from "../../ui/states.tsx";
+import { Time, useNow } from "../../ui/time.tsx";
+import { CompanyName } from "../companies/company-select.tsx";
+import { serviceOptions } from "../services/data.ts";
+import { partsOf } from "./action-parts.ts";
+import {
+  type InboxAction,
+  inboxOptions,
+  type InboxState,
+  inboxStatusOptions,
+  useInboxActions,
+} from "./data.ts";
+
+export function Page() {
+  const { get, set } = useFilters(["tab"]);
+  const status = useQuery(inboxStatusOptions(useApi()));
+  return (
+    <>
+      <PageHeader
+        title="Inbox"
+        description="Services that share the database insert their actions here, and the API records each within seconds. An invalid action is set aside, and the others continue."
+      />
+      <Loaded query={status}>{(data) => <Summary status={data} />}</Loaded>
+      <PageTabs
+        value={get("tab") === "waiting" ? "waiting" : "rejected"}
+        onChange={(tab) => set({ tab: tab === "waiting" ? tab : undefined })}
+        tabs={{
+          rejected: {
+            title: withCount("Rejected", status.data?.rejected),
+            content: <Actions state="rejected" />,
+          },
+          waiting: {
+            title: withCount("Waiting", status.data?.waiting),
+            content: <Actions state="waiting" />,
+          },
+        }}
+      />
+    </>
+  );
+}
+
+const withCount = (title: string, count = 0) =>
+  count === 0 ? title : `${title} (${number(count)})`;
+
+/** Number of actions up to which the server counts (contract 9.8). */
+const MAX_COUNTED = 10_000;
+const actions = (count: number) =>
+  `${count >= MAX_COUNTED ? "At least " : ""}${counted(count, "action")}`;
+/** Wait in ms after which an action that nobody takes over means a problem. */
+const LATE_MS = 60_000;
+
+interface SummaryProps {
+  readonly status: {
+    readonly waiting: number;
+    readonly rejected: number;
+    readonly oldest_waiting_at: string | null;
+  };
+}
+
+function Summary({ status: { waiting, rejected, oldest_waiting_at: oldest } }: SummaryProps) {
+  const now = useNow(LATE_MS / 6);
+  const isLate = oldest !== null && now - Date.parse(oldest) > LATE_MS;
+  return (
+    <Stack mb="md">
+      <StateSummary
+        isWell={rejected === 0 && !isLate}
+        title={rejected === 0 ? "No rejected action" : `${actions(rejected)} rejected`}
+      >
+        {waiting === 0 ? (
+          "Nothing is waiting."
+        ) : (
+          <>
+            {actions(waiting)} waiting. The oldest was inserted <Time at={oldest} />.
+          </>
+        )}
+        {isLate && " Check that the API is running: it takes over the actions."}
+      </StateSummary>
+    </Stack>
+  );
+}
+
+function Actions({ state }: { readonly state: InboxState }) {
+  const shown = useRowDialog<InboxAction>();
+  const { row } = shown.dialog;
+  const isRejected = state === "rejected";
+  return (
+    <>
+      <TableList
+        list={useList(inboxOptions(useApi(), state))}
+        empty={
+          <EmptyState icon="inbox" title={isRejected ? "No rejected action" : "No waiting action"}>
+            {isRejected
+              ? "Actions that cannot be recorded appear here, with the reasons."
+              : "Actions that are not recorded yet appear here, usually for less than a second."}
+          </EmptyState>
+        }
+        table={{
+          caption: `${isRejected ? "Rejected" : "Waiting"} actions, oldest first`,
+          end: "Actions",
+          columns: (one) => columnsOf(one, () => shown.show(one)),
+        }}
+      />
+      <Dialog {...shown.dialog} title={row === undefined ? "" : titleOf(row)} size="lg">
+        {row && <Content action={row} />}
+      </Dialog>
+    </>
+  );
+}
+
+const nameOf = ({ action, position }: InboxAction) => partsOf(action).id || `at ${position}`;
+const titleOf = (one: InboxAction) => `Action ${nameOf(one)}`;
+
+/** Shows an action as the service inserted it, and why it was rejected. */
+function Content({ action: { action, errors } }: { readonly action: InboxAction }) {
+  return (
+    <Stack>
+      {errors !== null && (
+        <Alert color="red" icon={<Icon name="alert" />} title="Why it was rejected">
+          <Problems errors={errors} />
+        </Alert>
+      )}
+      {action === null ? (
+        <Text size="sm">The action is larger than 1 MiB and is not shown.</Text>
+      ) : (
+        <CodeBlock label="Action" code={JSON.stringify(action, null, 2)} wraps isJson />
+      )}
+    </Stack>
+  );
+}
+
+function columnsOf(one: InboxAction, onShow: () => void) {
+  const { event, id } = partsOf(one.action);
+  return {
+    Action: (
+      <CellText title={event}>{id === "" ? `Place ${one.position}` : <code>{id}</code>}</CellText>
+    ),
+    Service: <ServiceLink id={one.service_id} />,
+    Partner:
+      one.partner_id === 0 ? (
+        "Unknown"
+      ) : (
+        <PageLink href={`/companies/${one.partner_id}`}>
+          <CompanyName id={one.partner_id} />
+        </PageLink>
+      ),
+    Inserted: <Time at={one.inserted_at} />,
+    ...(one.state === "rejected" && { Problem: <Problems errors={one.errors} /> }),
+    Actions: <ActionButtons action={one} onShow={onShow} />,
+  };
+}
+
+function ServiceLink({ id }: { readonly id: number }) {
+  const { data } = useQuery(serviceOptions(useApi(), id));
+  if (data === undefined) return `Service ${id}`;
+  return <PageLink href={`/services/${id}`}>{data.name}</PageLink>;
+}
+
+function Problems({ errors }: { readonly errors: InboxAction["errors"] }) {
+  return Object.entries(errors ?? {}).map(([field, text]) => (
+    <Text key={field} size="sm">
+      <code>{field}</code> {text}
+    </Text>
+  ));
+}
+
+interface ActionButtonsProps {
+  readonly action: InboxAction;
+  readonly onShow: () => void;
+}
+
+function ActionButtons({ action, onShow }: ActionButtonsProps) {
+  const { retry, drop } = useInboxActions();
+  const { position, state } = action;
+  const name = `action ${nameOf(action)}`;
+  return (
+    <Group gap="xs" justify="flex-end" wrap="nowrap" className="row-actions">
+      <Button size="xs" variant="default" onClick={onShow} aria-label={`Show ${name}`}>
+        Show
+      </Button>
+      {state === "rejected" && (
+        <ActionButton
+          label="Retry"
+          fullLabel={`Retry ${name}`}
+          onClick={() => retry(position)}
+          done="The action is tried again. If it still cannot be recorded, it comes back."
+        />
+      )}
+      <ConfirmedAction
+        label="Delete"
+        button={{ size: "xs", variant: "subtle", color: "red", "aria-label": `Delete ${name}` }}
+        title={`Delete ${name}?`}
+        action="Delete action"
+        danger
+        onConfirm={() => drop(position)}
+        done="The action is deleted."
+      >
+        It is never recorded, no webhook is sent for it, and the service is not told. This cannot be
+        undone. If the service inserts it again, it is taken as a new action.
+      </ConfirmedAction>
+    </Group>
+  );
+}

@@ -1,0 +1,62 @@
+import { useLocation } from "wouter";
+
+import { useApi } from "../../session/session.tsx";
+import { DialogButton } from "../../ui/dialog.tsx";
+import { counted } from "../../ui/format.ts";
+import { CellText, PageHeader, RowLink } from "../../ui/layout.tsx";
+import { TableList } from "../../ui/list.tsx";
+import { useList } from "../../ui/pages.ts";
+import { EmptyState } from "../../ui/states.tsx";
+import { Time } from "../../ui/time.tsx";
+import { scopesInWords, type Service, servicesOptions } from "./data.ts";
+import { ServiceForm } from "./service-form.tsx";
+
+export function Page() {
+  return (
+    <>
+      <PageHeader
+        title="Services"
+        description="Programs of the platform that call the API with tokens of their own, for all partners or for some."
+        actions={<NewService />}
+      />
+      <TableList
+        list={useList(servicesOptions(useApi()))}
+        noun={["service", "services"]}
+        empty={
+          <EmptyState icon="server" title="No services yet" action={<NewService />}>
+            Create a service for each program of the platform that records actions with reviews or
+            checks tokens of users. Then give it a token.
+          </EmptyState>
+        }
+        table={{
+          caption: "Services, newest first",
+          columns: (one) => ({
+            Name: (
+              <CellText title={<RowLink href={`/services/${one.id}`}>{one.name}</RowLink>}>
+                Service {one.id}
+              </CellText>
+            ),
+            "May do": scopesInWords(one.scopes),
+            Partners: partnersInWords(one),
+            Created: <Time at={one.created_at} />,
+          }),
+        }}
+      />
+    </>
+  );
+}
+
+const partnersInWords = ({ partner_ids: ids }: Service) =>
+  ids === null ? "All" : counted(ids.length, "partner");
+
+/** Button that opens the form of a new service. Afterwards the service's page opens, where it gets its first token. */
+function NewService() {
+  const [, navigate] = useLocation();
+  return (
+    <DialogButton label="New service">
+      {(close) => (
+        <ServiceForm onClose={close} onCreated={({ id }) => navigate(`/services/${id}`)} />
+      )}
+    </DialogButton>
+  );
+}

@@ -1,0 +1,216 @@
+import { NativeSelect, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useLocation, useParams } from "wouter";
+
+import { allPages, answerOf, type ApiClient, apiErrorOf, pageAt } from "../../api/client.ts";
+import { useApi } from "../../session/session.tsx";
+import { StateBadge } from "../../ui/badges.tsx";
+import { CopyableId } from "../../ui/copy.tsx";
+import { DataTable } from "../../ui/data-table.tsx";
+import { ConfirmedAction, DialogButton } from "../../ui/dialog.tsx";
+import { Form, useForm } from "../../ui/form.tsx";
+import { idOf, sentence } from "../../ui/format.ts";
+import { CellText, Dimmed, PageHeader, Section, TextLink } from "../../ui/layout.tsx";
+import { EmptyState, Loaded, NotFound } from "../../ui/states.tsx";
+import { Time } from "../../ui/time.tsx";
+import { CompanyName } from "../companies/company-select.tsx";
+import {
+  type Store,
+  storeOptions,
+  type StoreSite,
+  storeSitesOptions,
+  useStoreActions,
+} from "./data.ts";
+import { StoreForm } from "./store-form.tsx";
+
+const BACK = { href: "/stores", title: "Stores" };
+
+export function Page() {
+  const { id: text = "" } = useParams();
+  const id = idOf(text) ?? 0;
+  const store = useQuery(storeOptions(useApi(), id));
+  if (id === 0 || apiErrorOf(store.error)?.status === 404) return <NotFound />;
+  if (store.data === undefined)
+    return (
+      <>
+        <PageHeader title="Store" back={BACK} />
+        <Loaded query={store}>{() => null}</Loaded>
+      </>
+    );
+  return <Shown store={store.data} />;
+}
+
+interface StoreProps {
+  readonly store: Store;
+}
+
+function Shown({ store }: StoreProps) {
+  const { id, name, account_id: accountId, partner_id: partnerId, external_id: own } = store;
+  return (
+    <>
+      <PageHeader
+        title={name}
+        back={BACK}
+        description={
+          <>
+            Store {id} of{" "}
+            <TextLink href={`/stores?account=${accountId}`}>
+              <CompanyName id={accountId} />
+            </TextLink>
+            , an account of{" "}
+            <TextLink href={`/companies/${partnerId}`}>
+              <CompanyName id={partnerId} />
+            </TextLink>
+            {own !== null && `. External id: ${own}`}
+          </>
+        }
+        actions={
+          <>
+            <DialogButton label="Edit" title={`Edit ${name}`} button={{ variant: "default" }}>
+              {(close) => <StoreForm store={store} onClose={close} />}
+            </DialogButton>
+            <DeleteStore store={store} />
+          </>
+        }
+      />
+      <Sites store={store} />
+    </>
+  );
+}
+
+function DeleteStore({ store: { id, name } }: StoreProps) {
+  const { remove } = useStoreActions();
+  const [, navigate] = useLocation();
+  return (
+    <ConfirmedAction
+      label="Delete"
+      button={{ variant: "subtle", color: "red", "aria-label": `Delete ${name}` }}
+      title={`Delete ${name}?`}
+      action="Delete store"
+      danger
+      onConfirm={async () => {
+        await remove(id);
+        navigate("/stores");
+      }}
+      done={`${name} is deleted.`}
+    >
+      A store that is connected to a review site, or that a location user sees, cannot be deleted.
+      Remove its review sites first.
+    </ConfirmedAction>
+  );
+}
+
+function Sites({ store }: StoreProps) {
+  const sites = useQuery(storeSitesOptions(useApi(), store.id));
+  const connect = (
+    <DialogButton label="Connect a review site">
+      {(close) => <ConnectSite store={store} connected={sites.data ?? []} onClose={close} />}
+    </DialogButton>
+  );
+  return (
+    <Section
+      title="Review sites"
+      description="The puller of a review site reports events with the id of the connection. It collects reviews (pull) and posts responses (post); each can fail on its own."
+      actions={sites.data !== undefined && connect}
+    >
+      <Loaded query={sites}>
+        {(found) =>
+          found.length === 0 ? (
+            <EmptyState icon="plug" title="No review site yet">
+              Without a connection, no review of this store arrives.
+            </EmptyState>
+          ) : (
+            <DataTable
+              caption="Review sites of the store"
+              rows={found}
+              rowKey={({ id }) => id}
+              end="Actions"
+              columns={(one) => ({
+                "Review site": <CellText title={one.provider} />,
+                "Id of the connection": (
+                  <CopyableId id={String(one.id)} label={`Copy the id of ${one.provider}`} />
+                ),
+                Pull: <Axis axis={one.pull} />,
+                Post: <Axis axis={one.post} />,
+                Changed: <Time at={one.updated_at} />,
+                Actions: <Disconnect site={one} />,
+              })}
+            />
+          )
+        }
+      </Loaded>
+    </Section>
+  );
+}
+
+function Axis({ axis: { connected, error_code: error } }: { readonly axis: StoreSite["pull"] }) {
+  return (
+    <>
+      <StateBadge state={connected ? "connected" : "disconnected"} />
+      {error !== null && <Dimmed>{sentence(error)}</Dimmed>}
+    </>
+  );
+}
+
+function Disconnect({ site: { id, provider } }: { readonly site: StoreSite }) {
+  const { disconnect } = useStoreActions();
+  return (
+    <ConfirmedAction
+      label="Remove"
+      button={{ size: "xs", variant: "subtle", color: "red", "aria-label": `Remove ${provider}` }}
+      title={`Remove ${provider} from this store?`}
+      action="Remove"
+      danger
+      onConfirm={() => disconnect(id)}
+      done={`${provider} is removed from the store.`}
+    >
+      The puller's reports with this id are refused from now on. A connection that has reported an
+      event cannot be removed.
+    </ConfirmedAction>
+  );
+}
+
+/** Reads the providers, of which a platform has at most a few dozen. */
+const allProvidersOptions = (api: ApiClient) => ({
+  queryKey: ["providers", "all"],
+  queryFn: () => allPages((cursor) => answerOf(api.admin.providers.get({ query: pageAt(cursor) }))),
+});
+
+interface ConnectSiteProps extends StoreProps {
+  readonly connected: readonly StoreSite[];
+  readonly onClose: () => void;
+}
+
+function ConnectSite({ store, connected, onClose }: ConnectSiteProps) {
+  const { connect } = useStoreActions();
+  const providers = useQuery(allProvidersOptions(useApi())).data ?? [];
+  const free = providers.filter(({ slug }) => !connected.some((one) => one.provider === slug));
+  const first = free[0]?.id ?? 0;
+  const form = useForm({
+    initial: { provider_id: 0 },
+    send: ({ provider_id: id }) => connect(store.id, id === 0 ? first : id),
+    done: ({ provider }) => `${store.name} is connected to ${provider}.`,
+    onDone: onClose,
+  });
+  const chosen = form.draft.provider_id === 0 ? first : form.draft.provider_id;
+  if (providers.length > 0 && free.length === 0)
+    return (
+      <Text size="sm">
+        {store.name} is connected to every review site. Further ones are created under{" "}
+        <TextLink href="/providers">Providers</TextLink>.
+      </Text>
+    );
+  return (
+    <Form form={form} action="Connect" isReady={chosen !== 0} onCancel={onClose}>
+      <NativeSelect
+        label="Review site"
+        description="Afterwards, put the id of the connection into the puller."
+        data-autofocus
+        value={String(chosen)}
+        error={form.errorOf("provider_id")}
+        data={free.map(({ id, name }) => ({ value: String(id), label: name }))}
+        onChange={(event) => form.edit({ provider_id: Number(event.currentTarget.value) })}
+      />
+    </Form>
+  );
+}

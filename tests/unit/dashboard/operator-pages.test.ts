@@ -1,0 +1,53 @@
+import { describe, expect, test } from "bun:test";
+
+import {
+  erasureBody,
+  namesPerson,
+  newErasure,
+} from "../../../src/dashboard/app/pages/erasures/erasure-draft.ts";
+import { partsOf } from "../../../src/dashboard/app/pages/inbox/action-parts.ts";
+import { topicsLike } from "../../../src/dashboard/app/search/hit.ts";
+
+describe("an erasure", () => {
+  const reviewer = newErasure(undefined);
+
+  test("is of a user, or of a reviewer by email, reviews or both, at one company or all", () => {
+    expect(erasureBody(newErasure(7))).toEqual({ user_id: 7 });
+    const email = { ...reviewer, reviewer_email: " ada@mail.example " };
+    expect(erasureBody(email)).toEqual({ reviewer_email: "ada@mail.example" });
+    const ids = { ...reviewer, review_ids: "4, 5\n6;x" };
+    expect(erasureBody({ ...ids, partner_id: 3 })).toEqual({
+      review_ids: [4, 5, 6, Number.NaN],
+      partner_id: 3,
+    });
+    expect(erasureBody({ ...email, account_id: 9 })).toEqual({
+      reviewer_email: "ada@mail.example",
+      account_id: 9,
+    });
+  });
+
+  test("names a person before it can be confirmed", () => {
+    expect([newErasure(7), reviewer, { ...reviewer, review_ids: " " }].map(namesPerson)).toEqual([
+      true,
+      false,
+      false,
+    ]);
+  });
+});
+
+test("an action of the inbox is named by its event and its id, whatever the service inserted", () => {
+  expect(partsOf({ event: "note_added", id: "n-1" })).toEqual({ event: "note_added", id: "n-1" });
+  for (const action of [null, 7, "text", [], { event: 7 }])
+    expect(partsOf(action)).toEqual({ event: "Unreadable action", id: "" });
+});
+
+test("the search finds settings only of pages that the user has", () => {
+  const found = (paths: readonly string[]) =>
+    topicsLike(
+      paths.map((path) => ({ path })),
+      "super_admin",
+      "audit",
+    ).map(({ title }) => title);
+  expect(found(["/audit"])).toEqual(["Who viewed a secret or a token", "Export the audit log"]);
+  expect(found(["/audit-webhook"])).toEqual(["Where the audit log is sent"]);
+});
