@@ -94,7 +94,7 @@ const app = createApp({
   stopping: closing.signal,
   ...counters,
 });
-void followInbox({ db, clock, writerPool, box, schedule, log, countInbox }, stop);
+void followInbox({ db, clock, writerPool, box, config, schedule, log, countInbox }, stop);
 operations.serve();
 // `reusePort` is off, because a second process on the same port would silently receive a part of the TCP connections.
 listenOrExit("PORT", config, () =>

@@ -1,13 +1,13 @@
 import type { Tx } from "../../db/client.ts";
 import { waitForTurn } from "../../db/server.ts";
-import { addMs, isoInstant } from "../../src/lib/clock.ts";
+import { addMs, isoInstant, utcTime } from "../../src/lib/clock.ts";
 import { eachMailbox, hasMailbox } from "../../src/lib/email.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
 import type { SecretBox } from "../../src/lib/secrets.ts";
 import { ALERT_DEFAULTS, type AlertKind, TROUBLE_KINDS } from "../../src/outbox/alert.ts";
 import { type NewMail, queueMails } from "../../src/outbox/mail.ts";
 import { tlsWords } from "../../src/outbox/tls-reason.ts";
-import { brandedMail, type MailBrand } from "../../src/lib/branded-mail.ts";
+import { brandedMail, type MailBrand, mailBrandOf } from "../../src/lib/branded-mail.ts";
 import { DISABLE_AFTER_FAILURES } from "../actor/decide.ts";
 import type { Cause } from "./incidents.ts";
 import * as queries from "./queries.ts";
@@ -95,13 +95,13 @@ function isTurn(rows: readonly UnmailedRow[], at: Date): boolean {
 function recipientsOf(owners: readonly PartnerRow[], settings: UnmailedRow["settings"]) {
   const [first] = owners;
   if (first === undefined) return [];
-  const { whiteLabelEnabled, brandName, primaryColor } = first;
-  const brand = whiteLabelEnabled ? brandName : null;
+  const brand = mailBrandOf(first.brand);
+  const { company } = first;
   const named = eachMailbox(settings?.recipients ?? [])
     .filter((email) => hasMailbox(settings?.confirmedRecipients ?? [], email))
     .map((email) => ({ email, name: null }));
   return (named.length > 0 ? named : owners).flatMap(({ email, name }) =>
-    email === null ? [] : [{ email, name, brand, primaryColor }],
+    email === null ? [] : [{ email, name, company, ...brand }],
   );
 }
 
@@ -109,6 +109,8 @@ export interface Recipient extends MailBrand {
   readonly email: string;
   /** The name of the recipient; null for an address that does not belong to a user. */
   readonly name: string | null;
+  /** The name of the partner. */
+  readonly company: string;
 }
 
 /** The fields of an alert that a mail shows. */
@@ -143,7 +145,7 @@ function wordsOf({ kind, label, cause }: MailedAlert): AlertWords {
     },
     oldest_waiting: {
       subject: `Webhook subscription "${label}" is falling behind`,
-      says: `Webhook events for "${label}" are delayed. The oldest one has been pending since ${oldest ? timeInWords(oldest) : "some time"}.`,
+      says: `Webhook events for "${label}" are delayed.${oldest ? ` The oldest one has been waiting since ${timeInWords(oldest)}.` : ""}`,
     },
     failures_5: failuresInARow(5),
     failures_10: failuresInARow(10),
@@ -168,14 +170,14 @@ function wordsOf({ kind, label, cause }: MailedAlert): AlertWords {
 /** Writes one mail with all alerts: the details of one subscription, or a line for each of several. */
 export function alertMail(
   alerts: readonly MailedAlert[],
-  { email, name, ...brand }: Recipient,
+  { email, name, company, ...brand }: Recipient,
   options: { readonly serverRoot: string; readonly summary?: HealthSummary | undefined },
 ): NewMail {
   const each = [...Map.groupBy(alerts, (one) => one.subscriptionId).values()];
-  const greeting = name === null ? "Hello," : `Hello ${name},`;
   const pages = `${options.serverRoot}/dashboard/webhooks`;
   const content = each.length > 1 ? ofMany(each, pages) : ofOne(alerts, pages, options.summary);
-  return { to: email, ...brandedMail({ greeting, ...content }, brand), kind: "webhook_alert" };
+  const reason = `You get this email because you receive the webhook alerts of ${company}. Its owners choose who gets them, and which ones, on the page Alerts.`;
+  return { to: email, ...brandedMail({ name, reason, ...content }, brand), kind: "webhook_alert" };
 }
 
 function ofOne(alerts: readonly MailedAlert[], pages: string, summary: HealthSummary | undefined) {
@@ -196,7 +198,7 @@ function ofOne(alerts: readonly MailedAlert[], pages: string, summary: HealthSum
   return {
     subject,
     paragraphs: [says, ...(tls ? [`${tls.title}. ${tls.advice}`] : []), advice],
-    facts: facts.flatMap(([fact, value]) => (value ? [[fact, value] as const] : [])),
+    details: facts.flatMap(([fact, value]) => (value ? [[fact, value] as const] : [])),
     link: { words: link, href: `${pages}/${subscriptionId}` },
   };
 }
@@ -229,8 +231,8 @@ function conditionInWords({ condition, successRate1h: rate }: HealthSummary): st
   return rate === null ? word : `${word}, success rate (1 h) ${Math.floor(rate * 100)} %`;
 }
 
-/** Formats an instant as text in UTC. The time zone of the instant is always UTC. */
-const timeInWords = (instant: string) => `${instant.slice(0, 19).replace("T", " ")} UTC`;
+/** Formats the stored instant of a cause. */
+const timeInWords = (instant: string) => utcTime(new Date(instant));
 
 function inWords(failure: Cause["first_failure"]): string | undefined {
   if (!failure) return undefined;

@@ -196,7 +196,8 @@ export function lastFailures(tx: Tx, id: string, wanted: "failed" | "retry", lim
 export type Failure = Awaited<ReturnType<typeof lastFailures>>[number];
 
 const { name, role, isActive, email, companyId } = users;
-const { brandName, primaryColor, whiteLabelEnabled } = companies;
+const { brandName, primaryColor, whiteLabelEnabled, logoUrl } = companies;
+const brandColumns = { brandName, primaryColor, whiteLabelEnabled, logoUrl };
 
 /**
  * The join condition for the partner of an alert. It excludes suspended partners, because their alerts are held
@@ -238,7 +239,7 @@ export async function markMailed(tx: Tx, ids: readonly string[], at: Date): Prom
 /** Reads the branding and the active owners of these partners. */
 export function partnersOf(tx: Tx, partnerIds: readonly number[]) {
   return tx
-    .select({ id: companies.id, brandName, primaryColor, whiteLabelEnabled, name, email })
+    .select({ id: companies.id, company: companies.name, brand: brandColumns, name, email })
     .from(companies)
     .leftJoin(users, and(eq(companyId, companies.id), eq(role, "partner_owner"), isActive))
     .where(anyOf(companies.id, partnerIds))

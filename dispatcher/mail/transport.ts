@@ -73,7 +73,7 @@ function compose({ id, createdAt, message }: OutgoingMail, from: Mailbox): SendM
     envelope: { from: from.address, to: [to] },
     messageId: `<${id}@${from.address.slice(from.address.lastIndexOf("@") + 1)}>`,
     date: createdAt,
-    from,
+    from: { ...from, ...(message.sender !== undefined && { name: message.sender }) },
     to: { name: "", address: to },
     subject: message.subject,
     text: message.text,

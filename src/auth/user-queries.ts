@@ -16,7 +16,8 @@ import type { DbOrTx, Tx } from "../../db/client.ts";
 import { companies, users } from "../../db/schema/companies.ts";
 import { invitations } from "../../db/schema/sign-in.ts";
 import { neverNull } from "../../db/statement.ts";
-import type { MailBrand } from "../lib/branded-mail.ts";
+import { type MailBrand, mailBrandOf } from "../lib/branded-mail.ts";
+import type { Role } from "../http/principal.ts";
 import { emailDomain } from "../lib/email.ts";
 import { companyNames, isPartnerOfCompany, isUserActive, partners } from "./access/queries.ts";
 import { takesPassword } from "./sign-in/queries.ts";
@@ -49,12 +50,21 @@ export async function findPasswordContext(db: DbOrTx, userId: number) {
  * itself.
  */
 const brands = alias(companies, "brands");
+const brandColumns = {
+  whiteLabelEnabled: brands.whiteLabelEnabled,
+  brandName: brands.brandName,
+  primaryColor: brands.primaryColor,
+  logoUrl: brands.logoUrl,
+};
 
-/** An active user to whom a mail is sent, and the brand name in the mail. */
+/** An active user to whom a mail is sent, and the branding of the mail. */
 export interface MailRecipient {
   readonly userId: number;
-  /** The tenant's own brand name if white label is on, otherwise null. */
-  readonly brand: string | null;
+  readonly name: string;
+  readonly role: Role;
+  /** The name of the user's company. */
+  readonly company: string;
+  readonly branding: MailBrand;
   /** Whether the user may sign in with a password. */
   readonly takesPassword: boolean;
 }
@@ -66,8 +76,10 @@ export async function findMailRecipient(
   const [row] = await db
     .select({
       userId: id,
-      isWhite: brands.whiteLabelEnabled,
-      brandName: brands.brandName,
+      name,
+      role: users.role,
+      company: companies.name,
+      brand: brandColumns,
       takesPassword: takesPassword(db, emailDomain(address)).mapWith(Boolean),
     })
     .from(users)
@@ -76,8 +88,21 @@ export async function findMailRecipient(
     .innerJoin(brands, eq(brands.id, sql`coalesce(${companies.partnerId}, ${companies.id})`))
     .where(and(eq(email, address), isUserActive));
   if (row === undefined) return undefined;
-  const { userId, takesPassword: isTaken } = row;
-  return { userId, brand: row.isWhite ? row.brandName : null, takesPassword: isTaken };
+  const { brand, ...recipient } = row;
+  return { ...recipient, branding: mailBrandOf(brand) };
+}
+
+/** A person who invites another one. */
+export type Inviter = Pick<Mailed, "name" | "email">;
+
+/** Finds a person who may be named to the customers of the platform; undefined for an operator. */
+export async function findInviter(tx: Tx, userId: number): Promise<Inviter | undefined> {
+  const [row] = await tx
+    .select({ name, email })
+    .from(users)
+    .innerJoin(companies, eq(companies.id, companyId))
+    .where(and(eq(id, userId), ne(companies.type, "platform")));
+  return row;
 }
 
 /**
@@ -126,23 +151,14 @@ export function findMailedOwners(tx: Tx, ofCompany: number, except = 0): Promise
 
 async function mailedUsers(tx: Tx, where: SQL | undefined): Promise<Mailed[]> {
   const rows = await tx
-    .select({
-      email,
-      name,
-      isWhite: brands.whiteLabelEnabled,
-      brandName: brands.brandName,
-      primaryColor: brands.primaryColor,
-    })
+    .select({ email, name, brand: brandColumns })
     .from(users)
     .innerJoin(companies, eq(companies.id, companyId))
     .leftJoin(partners, isPartnerOfCompany)
     .innerJoin(brands, eq(brands.id, sql`coalesce(${companies.partnerId}, ${companies.id})`))
     .where(and(where, isUserActive))
     .orderBy(asc(id));
-  return rows.map(({ isWhite, brandName, ...row }) => ({
-    ...row,
-    brand: isWhite ? brandName : null,
-  }));
+  return rows.map(({ brand, ...row }) => ({ ...row, ...mailBrandOf(brand) }));
 }
 
 /** Finds the active user with this address who may sign in with a password; no other user receives codes. */

@@ -1,5 +1,5 @@
-// Adds a search field and copy buttons to the pages, and stores the chosen language of samples. The pages are readable
-// without JavaScript.
+// Adds a search field, copy buttons and colours to the pages, and stores the chosen language of samples. The pages are
+// readable without JavaScript.
 for (const box of document.querySelectorAll(".code")) {
   const button = document.createElement("button");
   button.type = "button";
@@ -95,3 +95,36 @@ const contents = document.getElementById("contents");
 contents.addEventListener("click", (event) => {
   if (event.target.closest("a") && contents.matches(":popover-open")) contents.hidePopover();
 });
+
+// Colours comments, texts and words of code. Highlights add no elements, and a block is read when it comes into view.
+const TOKEN =
+  /(?<comment>(?<=^|\s)#(?!!?\[).*|(?<=^|\s)\/\/.*|\/\*[^]*?\*\/)|(?<text>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`)|(?<word>\b(?:async|await|break|case|catch|class|const|continue|def|defer|elif|else|export|false|final|for|foreach|from|func|function|if|import|in|let|match|new|nil|None|null|package|public|return|static|switch|throw|true|True|False|try|type|use|var|void|while|with|\d+(?:\.\d+)?)\b)/gm;
+if (CSS.highlights !== undefined) {
+  const kinds = new Map(["comment", "text", "word"].map((kind) => [kind, new Highlight()]));
+  for (const [kind, highlight] of kinds) CSS.highlights.set(kind, highlight);
+  const color = (code) => {
+    const [node] = code.childNodes;
+    for (const { index, 0: found, groups } of node.data.matchAll(TOKEN))
+      for (const [kind, highlight] of kinds) {
+        if (groups[kind] === undefined) continue;
+        const range = new StaticRange({
+          startContainer: node,
+          startOffset: index,
+          endContainer: node,
+          endOffset: index + found.length,
+        });
+        highlight.add(range);
+      }
+  };
+  const seen = new IntersectionObserver(
+    (entries) => {
+      for (const { isIntersecting, target } of entries) {
+        if (!isIntersecting) continue;
+        seen.unobserve(target);
+        color(target);
+      }
+    },
+    { rootMargin: "500px" },
+  );
+  for (const code of document.querySelectorAll(".code code")) seen.observe(code);
+}

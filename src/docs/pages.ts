@@ -189,7 +189,10 @@ interface Page {
   readonly reference?: readonly ReferencePage[];
 }
 
-/** The ReviewRelay logo, the same drawing as in the dashboard (app/shell/brand.tsx). */
+/**
+ * The logo, the same drawing as in the dashboard (app/shell/brand.tsx). The pages do not name the service, because
+ * partners know it under different names.
+ */
 const MARK = `<svg width="24" height="24" viewBox="0 0 24 24" aria-hidden="true"><rect width="24" height="24" rx="7"/><path d="M6 8h5m-5 8h5m0-8 6 4-6 4"/></svg>`;
 const FAVICON = encodeURIComponent(
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><rect width="24" height="24" rx="7" fill="#1f6feb"/><path d="M6 8h5m-5 8h5m0-8 6 4-6 4" fill="none" stroke="#fff" stroke-width="2" stroke-linecap="round" stroke-linejoin="round"/></svg>',
@@ -203,7 +206,7 @@ function layOut({ title, path, body, reference = [] }: Page): string {
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>${title} · ReviewRelay</title>
+<title>${title} · Developer docs</title>
 <link rel="icon" href="data:image/svg+xml,${FAVICON}">
 <link rel="stylesheet" href="/docs/docs.css">
 <script defer src="/docs/docs.js"></script>
@@ -211,7 +214,7 @@ function layOut({ title, path, body, reference = [] }: Page): string {
 <body>
 <a class="skip" href="#content">To the content</a>
 <header>
-<a class="brand" href="/docs">${MARK} ReviewRelay <span>Docs</span></a>
+<a class="brand" href="/docs">${MARK} Developer docs</a>
 <button class="menu" type="button" popovertarget="contents">Menu</button>
 <div id="search" role="search"></div>
 <a class="back" href="/dashboard">Dashboard</a>

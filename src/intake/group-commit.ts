@@ -5,21 +5,20 @@ import type { Clock } from "../lib/clock.ts";
 import { fieldsOf } from "../lib/fields.ts";
 import { errorFields, type Log } from "../lib/log.ts";
 import { Problem, unavailable } from "../lib/problem.ts";
-import type { SecretBox } from "../lib/secrets.ts";
 import type { Waker } from "../outbox/schedule.ts";
 import type { WriterPool } from "../outbox/writer-pool.ts";
 import { decideRequests, isInvalid } from "./admit.ts";
 import { type Decision, type IntakeRequest, partnersOf, type RequestResult } from "./change.ts";
 import { createNewReviewsWriter } from "./new-reviews.ts";
+import type { NoticeDeps } from "./notices.ts";
 import { isRecorded } from "./queries/new-reviews.ts";
 import { type Locks, partnersNamed, readState } from "./state.ts";
 import { Collision, wakeAfter, writeAll } from "./write.ts";
 
-export interface IntakeDeps {
+export interface IntakeDeps extends NoticeDeps {
   readonly db: Db;
   readonly writerPool: WriterPool;
   readonly clock: Clock;
-  readonly box: SecretBox;
   readonly schedule: Waker;
   readonly log: Log;
   /** Receives the instants of a request's changes, which link its trace to its deliveries. Absent if tracing is off. */

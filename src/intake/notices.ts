@@ -1,5 +1,6 @@
 import type { Tx } from "../../db/client.ts";
 import { brandedMail } from "../lib/branded-mail.ts";
+import type { Config } from "../lib/config.ts";
 import type { SecretBox } from "../lib/secrets.ts";
 import { isMailAddress } from "../lib/email.ts";
 import { type NewMail, queueMails } from "../outbox/mail.ts";
@@ -32,10 +33,15 @@ export async function suppressingPartners(
   return partnerIds.length === 0 ? new Set() : queries.suppressingPartners(tx, partnerIds);
 }
 
+export interface NoticeDeps {
+  readonly box: SecretBox;
+  readonly config: Pick<Config, "serverRoot">;
+}
+
 /** Queues mails about reviews. The caller wakes the mailer after the commit. */
 export async function queueNotices(
   tx: Tx,
-  deps: { readonly box: SecretBox },
+  deps: NoticeDeps,
   notices: readonly Notice[],
   now: Date,
 ): Promise<void> {
@@ -46,7 +52,7 @@ export async function queueNotices(
     const subject = subjects.get(one.reviewId);
     if (subject === undefined) return [];
     return one.kind === "flag"
-      ? [flagStatusMail(one.owner, subject, one.status)]
+      ? [flagStatusMail(one, subject, deps.config)]
       : [homeownerNotice(one.to, subject)];
   });
   await queueMails(tx, deps, mails, now);
@@ -76,12 +82,13 @@ export function homeownerNotice(to: string, about: queries.Subject): NewMail {
   const { storeName, accountName, siteName, reviewer, responseBody } = about;
   const content = {
     subject: `${storeName} responded to your review`,
-    greeting: reviewer === null ? "Hello," : `Hello ${reviewer},`,
+    name: reviewer,
     paragraphs: [
-      `${storeName} (${accountName}) has responded to the review that you wrote on ${siteName}.`,
+      `${storeName} (${accountName}) responded to the review that you wrote on ${siteName}.`,
       ...(responseBody === null ? [`You can read the response on ${siteName}.`] : []),
     ],
     quote: responseBody,
+    reason: `You get this email because you reviewed ${storeName} on ${siteName}.`,
   };
   const { reviewId } = about;
   return { to, ...brandedMail(content, about), kind: "homeowner_notice", reviewId };
@@ -95,17 +102,21 @@ const FLAG_TEXT: Readonly<Record<string, string>> = {
 };
 
 /** Composes the mail that tells the account owner the new status of the flag on a review (contract 9.5). */
-export function flagStatusMail(owner: queries.Owner, about: queries.Subject, to: string): NewMail {
-  const { storeName, siteName, rate, reviewer } = about;
+export function flagStatusMail(
+  { owner, status: to }: Pick<FlagNotice, "owner" | "status">,
+  about: queries.Subject,
+  { serverRoot }: NoticeDeps["config"],
+): NewMail {
+  const { reviewId, storeName, accountName, siteName, rate, reviewer } = about;
   const what = FLAG_TEXT[to] ?? `is now ${to}`;
   const content = {
     subject: `The flag on a review of ${storeName} ${what}`,
-    greeting: `Hello ${owner.name},`,
+    name: owner.name,
     paragraphs: [
       `The flag on the review by ${reviewer ?? "an anonymous reviewer"} (${rate} of 5 on ${siteName}) of ${storeName} ${what}.`,
-      `Review id: ${about.reviewId}.`,
     ],
+    link: { words: "View the review", href: `${serverRoot}/dashboard/reviews/${reviewId}` },
+    reason: `You get this email because you are an owner of ${accountName}.`,
   };
-  const { reviewId } = about;
   return { to: owner.email, ...brandedMail(content, about), kind: "flag_status_changed", reviewId };
 }

@@ -2,13 +2,12 @@ import { ulid } from "ulid";
 
 import type { Tx } from "../../db/client.ts";
 import { isLockTimeout, isUniqueViolation } from "../../db/errors.ts";
-import type { SecretBox } from "../lib/secrets.ts";
 import type { RecordedAction } from "../outbox/event.ts";
 import { recordActions } from "../outbox/queries.ts";
 import type { Wake, Waker } from "../outbox/schedule.ts";
 import type { Decided } from "./admit.ts";
 import { type Draft, outcomeOf } from "./decide.ts";
-import { queueNotices } from "./notices.ts";
+import { type NoticeDeps, queueNotices } from "./notices.ts";
 import { claimActions, insertNew, updateReviews, updateSites } from "./queries/write.ts";
 
 /**
@@ -42,7 +41,7 @@ export const withIds = (actions: Draft["actions"], now: Date): RecordedAction[] 
  */
 export async function writeAll(
   tx: Tx,
-  deps: { readonly box: SecretBox },
+  deps: NoticeDeps,
   { draft, claims }: Decided,
   now: Date,
 ): Promise<WrittenBatch> {

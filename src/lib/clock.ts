@@ -40,6 +40,11 @@ export function isoInstant(at: Date): string {
   return `${at.toISOString().slice(0, -1)}+00:00`;
 }
 
+/** Formats an instant for people whose time zone is unknown, as in mails: `2026-06-01 12:00:00 UTC`. */
+export function utcTime(at: Date): string {
+  return `${at.toISOString().slice(0, 19).replace("T", " ")} UTC`;
+}
+
 /** Bounds of the accepted instants: the years 1 to 9999. PostgreSQL has no year 0, and later years need five digits. */
 const FIRST_MS = -62_135_596_800_000;
 const LAST_MS = 253_402_300_799_999;

@@ -20,6 +20,8 @@ export type MailKind =
 export interface MailMessage {
   /** The address of the recipient; empty if no mail can be sent to it. */
   readonly to: string;
+  /** The name of the sender: the tenant's brand. Absent for the name in the setting `MAIL_FROM`. */
+  readonly sender?: string;
   readonly subject: string;
   readonly text: string;
   readonly html?: string;
@@ -49,16 +51,22 @@ export async function queueMails(
   queued: readonly NewMail[],
   now: Date,
 ): Promise<void> {
-  const rows = queued.map(({ kind, expiresAt, reviewId, subject, ...mail }) => {
+  const rows = queued.map(({ kind, expiresAt, reviewId, subject, sender, ...mail }) => {
     const id = ulid(now.getTime());
-    const oneLine = subject.toWellFormed().replace(HEADER_BREAKS, " ").trim();
     const to = isMailAddress(mail.to) ? mail.to : "";
-    const message: MailMessage = { ...mail, to, subject: oneLine };
+    const message: MailMessage = {
+      ...mail,
+      to,
+      subject: oneLine(subject),
+      ...(sender !== undefined && { sender: oneLine(sender) }),
+    };
     const sealedMessage = box.seal(JSON.stringify(message), mailAssociatedData(id));
     return { id, kind, sealedMessage, reviewId, expiresAt, dueAt: now, createdAt: now };
   });
   if (rows.length > 0) await tx.insert(mails).values(rows);
 }
+
+const oneLine = (text: string) => text.toWellFormed().replace(HEADER_BREAKS, " ").trim();
 
 /** Decrypts a queued mail. Throws if no master key opens it. */
 export function openMail(box: SecretBox, id: string, sealedMessage: string): MailMessage {

@@ -5,7 +5,7 @@ import { literals } from "../http/principal.ts";
 import { FIELDS } from "../http/openapi/fields.ts";
 import type { Json } from "../http/openapi/schemas.ts";
 import { instantAnswer, orNull } from "../http/text.ts";
-import { fieldsOf } from "../lib/fields.ts";
+import { type Fields, fieldsOf } from "../lib/fields.ts";
 import { CATALOG, type EventValue, type PayloadMode } from "../outbox/event.ts";
 import { METADATA } from "../reviews/events.ts";
 import { EventActor, EventReview } from "../reviews/model.ts";
@@ -47,7 +47,7 @@ const reviewSite = Type.Object(
 );
 
 const testMetadata = Type.Object(
-  { test: Type.Literal(true, { description: "Always true." }) },
+  { test: Type.Literal(true, { description: "Marks a test." }) },
   { title: "TestMetadata", description: "Metadata of a test event." },
 );
 
@@ -166,6 +166,28 @@ export const MINIMAL_BODIES: ReadonlyMap<EventValue, TSchema> = new Map(
   ]),
 );
 
+/** Meanings of fields for readers of the catalog, by path. They are more precise than those by name in `FIELDS`. */
+const MEANINGS: Readonly<Record<string, string>> = {
+  event: "Name of the event.",
+  event_id:
+    "ULID, the same in every attempt: use it to recognize a repeat. It equals `X-SVC-Delivery`.",
+  occurred_at: "When it happened.",
+  delivered_at: "When this attempt was sent.",
+  partner: "Your company.",
+  "partner.id": "Id of your company.",
+  "actor.type": "`system` for a review site.",
+  "actor.id": "Id of the user; null for a review site.",
+  "actor.name": "Name of the user, or short name of the review site.",
+  "review.id": "Id of the review, as in `GET /partner/reviews/{id}`.",
+  "review.store_id": "Id of the reviewed store.",
+  "review.source_platform": "Short name of the review site, such as `google`.",
+  "metadata.user_id": "Id of the user to whom the review is assigned.",
+  "metadata.test": "Marks a test, whose metadata has no other fields.",
+  "store.id": "Id of the store.",
+  "review_site.name": "Name of the review site.",
+  review_id: "Id of the review.",
+};
+
 /** Every event value with the JSON Schema of its full body and an example (contract 6.10). */
 export const CATALOG_EVENTS = CATALOG.map((one) => ({
   ...one,
@@ -174,19 +196,30 @@ export const CATALOG_EVENTS = CATALOG.map((one) => ({
 }));
 
 /** Converts a TypeBox schema to plain JSON Schema: symbols, which only TypeBox understands, are dropped. */
-function asJsonSchema(event: (typeof CATALOG)[number]["value"]): Record<string, unknown> {
-  return JSON.parse(JSON.stringify(FULL_BODIES.get(event)), withDescriptions);
+function asJsonSchema(event: EventValue): Record<string, unknown> {
+  return withMeanings(fieldsOf(JSON.parse(JSON.stringify(FULL_BODIES.get(event)))));
 }
 
-/** Adds descriptions from `FIELDS` to properties without a description of their own. */
-function withDescriptions(key: string, value: unknown): unknown {
-  if (key !== "properties") return value;
-  return Object.fromEntries(
-    Object.entries(fieldsOf(value)).map(([name, field]) => {
-      const meaning = FIELDS[name];
-      return [name, { ...(meaning !== undefined && { description: meaning }), ...fieldsOf(field) }];
-    }),
-  );
+/** Describes each field of a schema, and of the objects in it. `path` is that of the schema in the body. */
+function withMeanings(schema: Fields, path = ""): Record<string, unknown> {
+  const all = (name: string) => {
+    const parts = schema[name];
+    return (
+      Array.isArray(parts) && { [name]: parts.map((one) => withMeanings(fieldsOf(one), path)) }
+    );
+  };
+  const properties = Object.entries(fieldsOf(schema["properties"])).map(([name, value]) => {
+    const ofField = path === "" ? name : `${path}.${name}`;
+    const field = withMeanings(fieldsOf(value), ofField);
+    const description = MEANINGS[ofField] ?? field["description"] ?? FIELDS[name];
+    return [name, { ...field, ...(description !== undefined && { description }) }];
+  });
+  return {
+    ...schema,
+    ...all("allOf"),
+    ...all("anyOf"),
+    ...(properties.length > 0 && { properties: Object.fromEntries(properties) }),
+  };
 }
 
 /** Returns an example body, which scripts/vectors.ts has made with the payload format. */

@@ -54,6 +54,8 @@ export interface HeldCodes {
   readonly budget: Pick<CodeLimits, "issuedAt"> & { readonly digest: Digest };
 }
 
+type Addressee = Pick<MailRecipient, "name" | "branding">;
+
 interface NewCode extends HeldCodes {
   /**
    * Whether the code is mailed. If it is not, the mail is inserted and rolled back, so that the response takes equally
@@ -62,7 +64,8 @@ interface NewCode extends HeldCodes {
   readonly isMailed: boolean;
   /** The user whose password the mailed code may set; null for a signup and for a code that is not mailed. */
   readonly userId: number | null;
-  readonly brand: string | null;
+  /** The recipient of the mail; undefined for a signup and for a code that is not mailed. */
+  readonly recipient: Addressee | undefined;
   readonly now: Date;
 }
 
@@ -100,7 +103,7 @@ export function digestsOfEmail(email: string): Digest[] {
  * was sent (contract 4.14). The caller wakes the mailer after the commit.
  */
 export async function issueCode(tx: Tx, deps: CodeDeps, one: NewCode): Promise<void> {
-  const { type, digest, email, userId, now } = one;
+  const { type, digest, email, userId, recipient, now } = one;
   const ttlS = deps.config.otpTtlS;
   const code = String(randomInt(POSSIBLE_CODES)).padStart(CODE_DIGITS, "0");
   const expiresAt = addMs(now, ttlS * 1000);
@@ -110,12 +113,8 @@ export async function issueCode(tx: Tx, deps: CodeDeps, one: NewCode): Promise<v
   await saveIssues(tx, one.budget.digest, [...withinWindow(one.budget.issuedAt, now), now]);
   const isMailed = one.isMailed && isMailAddress(email);
   await openTrial(tx);
-  await queueMails(
-    tx,
-    deps,
-    [codeMail({ to: email, type, code, expiresAt, ttlS }, one.brand)],
-    now,
-  );
+  const mail = codeMail({ to: email, type, code, expiresAt, ttlS }, recipient);
+  await queueMails(tx, deps, [mail], now);
   await (isMailed ? keepTrial : undoTrial)(tx);
 }
 
@@ -184,12 +183,13 @@ function addresseeOf(
     /** Whether codes for a signup are mailed. */
     readonly signup: boolean;
   },
-): Pick<NewCode, "isMailed" | "userId" | "brand"> {
+): Pick<NewCode, "isMailed" | "userId" | "recipient"> {
   const { recipient, last, now } = known;
-  if (type === "signup") return { isMailed: known.signup, userId: null, brand: null };
+  const nobody = { userId: null, recipient: undefined };
+  if (type === "signup") return { isMailed: known.signup, ...nobody };
   const isOpen = type === "forgot_password" || (isOpenCode(last, now) && last?.userId !== null);
-  if (recipient === undefined || !isOpen) return { isMailed: false, userId: null, brand: null };
-  return { isMailed: true, userId: recipient.userId, brand: recipient.brand };
+  if (recipient === undefined || !isOpen) return { isMailed: false, ...nobody };
+  return { isMailed: true, userId: recipient.userId, recipient };
 }
 
 const MAC_KEY_BYTES = 32;

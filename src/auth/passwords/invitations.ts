@@ -7,13 +7,14 @@ import { Problem } from "../../lib/problem.ts";
 import { hashSecret, newSecret } from "../../lib/secrets.ts";
 import type { SecretBox } from "../../lib/secrets.ts";
 import { queueMails } from "../../outbox/mail.ts";
-import { invitationMail, singleSignOnMail } from "./mails.ts";
+import { invitationMail } from "./mails.ts";
 import type { ResetAnswer } from "../model.ts";
 import type { AcceptBody } from "./model.ts";
 import {
   changePassword,
   consumeInvitation,
   findInvited,
+  findInviter,
   findMailRecipient,
   saveInvitation,
 } from "../user-queries.ts";
@@ -69,17 +70,17 @@ export async function inviteUser(
   deps: { readonly box: SecretBox; readonly config: Pick<Config, "serverRoot"> },
   invited: InvitedUser,
 ): Promise<boolean> {
-  const { email: to, now } = invited;
+  const { email: to, actor, now } = invited;
   const recipient = await findMailRecipient(tx, to);
   if (recipient === undefined) return false;
   await countMailTo(tx, to, now);
-  if (!recipient.takesPassword) {
-    const link = `${deps.config.serverRoot}/dashboard`;
-    await queueMails(tx, deps, [singleSignOnMail({ to, link }, recipient.brand)], now);
-    return true;
-  }
-  const made = await makeInvitation(tx, deps.config, invited);
-  await queueMails(tx, deps, [invitationMail({ to, ...made }, recipient.brand)], now);
+  // An operator who acts as a customer is not named, because the mail would name the customer in the operator's place.
+  const isNamed = actor !== null && actor.impersonatorId === null;
+  const inviter = isNamed ? await findInviter(tx, actor.userId) : undefined;
+  const link = recipient.takesPassword
+    ? await makeInvitation(tx, deps.config, invited)
+    : { link: `${deps.config.serverRoot}/dashboard` };
+  await queueMails(tx, deps, [invitationMail({ to, inviter, ...link }, recipient)], now);
   return true;
 }
 

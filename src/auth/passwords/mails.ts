@@ -1,91 +1,120 @@
-import { OWN_BRAND } from "../../lib/branded-mail.ts";
+import { brandedMail, inert, NO_BRAND, OWN_BRAND } from "../../lib/branded-mail.ts";
+import { utcTime } from "../../lib/clock.ts";
 import type { NewMail } from "../../outbox/mail.ts";
+import { SECURITY_REASON } from "../sign-in/security-mails.ts";
+import type { Inviter, MailRecipient } from "../user-queries.ts";
 import type { CodeType } from "./model.ts";
 
-interface MailContent {
-  readonly subject: string;
-  readonly paragraphs: readonly string[];
-  /** A code or link, which the mail shows on a separate line. */
-  readonly code?: string;
-}
-
-const CODE_PURPOSE: Record<CodeType, string> = {
-  forgot_password: "choose a new password",
-  change_password: "change your password",
-  signup: "confirm your email address",
+const CODES: Record<CodeType, { readonly purpose: string; readonly reason: string }> = {
+  forgot_password: {
+    purpose: "choose a new password",
+    reason: "You get this email because a new password was requested for this address.",
+  },
+  change_password: {
+    purpose: "change your password",
+    reason: "You get this email because a change of your password was requested.",
+  },
+  signup: {
+    purpose: "confirm your email address",
+    reason: "You get this email because this address was entered at a sign-up.",
+  },
 };
 
 /**
  * Builds the mail that contains a code (contract 4.14). The subject does not contain the code, because lock screens
- * show subjects.
+ * show subjects. `recipient` is undefined if the address belongs to no user.
  */
 export function codeMail(
   code: { to: string; type: CodeType; code: string; expiresAt: Date; ttlS: number },
-  brand: string | null,
+  recipient: Pick<MailRecipient, "name" | "branding"> | undefined,
 ): NewMail {
+  const { purpose, reason } = CODES[code.type];
   const minutes = Math.max(1, Math.round(code.ttlS / 60));
   const content = {
-    subject: `Your code to ${CODE_PURPOSE[code.type]}`,
+    subject: `Your code to ${purpose}`,
+    name: recipient?.name ?? null,
     paragraphs: [
-      `Enter this code to ${CODE_PURPOSE[code.type]}. It works once and expires in ${minutes} ${minutes === 1 ? "minute" : "minutes"}.`,
-      "If you did not request this code, ignore this email. Do not share the code with anyone; our support never asks for it.",
+      `Enter this code to ${purpose}. It works once and expires in ${minutes} ${minutes === 1 ? "minute" : "minutes"}.`,
     ],
     code: code.code,
+    after: [
+      "If you did not request this code, ignore this email. Do not share the code with anyone: our support never asks for it.",
+    ],
+    reason,
   };
-  return { ...mailOf(code.to, content, brand), kind: "otp", expiresAt: code.expiresAt };
+  const { to, expiresAt } = code;
+  return { to, ...brandedMail(content, recipient?.branding ?? NO_BRAND), kind: "otp", expiresAt };
 }
 
-/** Builds the mail with an invitation link (contract 4.22). */
-export function invitationMail(
-  { to, link, expiresAt }: { to: string; link: string; expiresAt: Date },
-  brand: string | null,
-): NewMail {
-  const content = {
-    subject: "Your invitation",
-    paragraphs: [
-      "An account was created for you. Open this link to choose a password. The link works once and expires after seven days.",
-      "If you did not expect this invitation, ignore this email. If the link has expired, ask your administrator for a new one.",
-    ],
-    code: link,
-  };
-  return { ...mailOf(to, content, brand), kind: "invitation", expiresAt };
-}
-
-/** Builds the invitation mail for users who can sign in only through an identity provider (contract 4.22). */
-export function singleSignOnMail(
-  { to, link }: { to: string; link: string },
-  brand: string | null,
-): NewMail {
-  const content = {
-    subject: "Your account",
-    paragraphs: [
-      "An account was created for you. Sign in with this email address through your company's identity provider:",
-      "You do not need a password.",
-    ],
-    code: link,
-  };
-  return { ...mailOf(to, content, brand), kind: "invitation" };
-}
-
-/** Builds the mail that notifies the user of a changed password (contract 4.15). */
-export function passwordChangedMail(to: string, brand: string | null): NewMail {
-  const content = {
-    subject: "Your password was changed",
-    paragraphs: [
-      "Your password was changed. All your sessions and access tokens were ended. Sign in again with the new password.",
-      "If you did not change it, reset your password on the sign-in page immediately and inform your administrator.",
-    ],
-  };
-  return { ...mailOf(to, content, brand), kind: "password_changed" };
+interface Invitation {
+  readonly to: string;
+  /** The person who invites; undefined for an operator, whom customers do not see. */
+  readonly inviter: Inviter | undefined;
+  readonly link: string;
+  /** The end of the link, which sets a password; absent if the link leads to the sign-in of an identity provider. */
+  readonly expiresAt?: Date;
 }
 
 /**
- * Builds a mail as plain text only. HTML styles or boundaries could look like a code, and the code must be the only
- * six digits in the mail.
+ * Builds the mail with an invitation (contract 4.22): who invites the recipient to which company, and a button that
+ * accepts the invitation.
  */
-function mailOf(to: string, { subject, paragraphs, code }: MailContent, brand: string | null) {
-  const name = brand ?? OWN_BRAND;
-  const [first = "", ...rest] = paragraphs;
-  const parts = [first, ...(code === undefined ? [] : [`    ${code}`]), ...rest, name];
-  return { to, subject: `${name}: ${subject}`, text: `${parts.join("\n\n")}\n` };
+export function invitationMail(
+  { to, inviter, link, expiresAt }: Invitation,
+  { name, role, company: ofCompany, branding }: Omit<MailRecipient, "userId" | "takesPassword">,
+): NewMail {
+  const company = inert(ofCompany);
+  const brand = branding.brand ?? OWN_BRAND;
+  const place = brand === ofCompany ? company : `${company} on ${brand}`;
+  const who = inviter && inert(inviter.name);
+  const invited =
+    inviter === undefined ? "You have been invited" : `${who} (${inviter.email}) invited you`;
+  const hasLink = expiresAt !== undefined;
+  const content = {
+    subject:
+      who === undefined ? `You are invited to ${company}` : `${who} invited you to ${company}`,
+    name,
+    paragraphs: [
+      `${invited} to join ${place}${ROLE_WORDS[role] ?? ""}.`,
+      hasLink
+        ? "Accept the invitation to choose your password and sign in."
+        : "Sign in with this email address through your company's identity provider. You do not need a password.",
+    ],
+    link: { words: hasLink ? "Accept the invitation" : "Sign in", href: link },
+    after: [
+      ...(hasLink
+        ? ["The link works once, within seven days. After that, ask for another invitation."]
+        : []),
+      "If you did not expect this invitation, ignore this email.",
+    ],
+    reason: `You get this email because ${who ?? "an administrator"} entered your address.`,
+  };
+  const ends = hasLink && { expiresAt };
+  return { to, ...brandedMail(content, branding), kind: "invitation", ...ends };
+}
+
+/** What a person of a role is in the company. */
+const ROLE_WORDS: Readonly<Partial<Record<MailRecipient["role"], string>>> = {
+  partner_owner: " as an owner",
+  account_owner: " as an owner",
+  partner_admin: " as an admin",
+};
+
+/** Builds the mail that notifies the user of a changed password (contract 4.15). */
+export function passwordChangedMail(
+  to: string,
+  { name, branding }: Pick<MailRecipient, "name" | "branding">,
+  now: Date,
+): NewMail {
+  const content = {
+    subject: "Your password was changed",
+    name,
+    paragraphs: [
+      "This ended all your sessions and access tokens. Sign in again with the new password.",
+      "If you did not change it, reset your password on the sign-in page immediately, and tell your administrator.",
+    ],
+    facts: [["Time", utcTime(now)]] as const,
+    reason: SECURITY_REASON,
+  };
+  return { to, ...brandedMail(content, branding), kind: "password_changed" };
 }

@@ -127,8 +127,9 @@ async function mailAboutReset(
   { email }: PersonRow,
   now: Date,
 ): Promise<void> {
-  const brand = (await findMailRecipient(tx, email))?.brand ?? null;
-  await queueMails(tx, deps, [passwordChangedMail(email, brand)], now);
+  const recipient = await findMailRecipient(tx, email);
+  if (recipient === undefined) return;
+  await queueMails(tx, deps, [passwordChangedMail(email, recipient, now)], now);
 }
 
 export interface ChangeDeps extends AttemptDeps, ResendDeps {
@@ -178,6 +179,6 @@ async function mailCode(
   const request = { type: "change_password", email } as const;
   const held = await holdCodes(tx, request, { isKnownAddress: true, now });
   if (!hasCodesLeft(held.budget, now)) return;
-  const brand = (await findCodeRecipient(tx, email))?.brand ?? null;
-  await issueCode(tx, deps, { ...held, isMailed: true, userId, brand, now });
+  const recipient = await findCodeRecipient(tx, email);
+  await issueCode(tx, deps, { ...held, isMailed: true, userId, recipient, now });
 }

@@ -1,9 +1,10 @@
 import type { Tx } from "../../../db/client.ts";
 import type { Principal, Role } from "../../http/principal.ts";
 import type { RequestContext } from "../../http/request-context.ts";
-import { brandedMail } from "../../lib/branded-mail.ts";
-import { isoInstant } from "../../lib/clock.ts";
+import { brandedMail, inert } from "../../lib/branded-mail.ts";
+import { utcTime } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
+import { deviceOf } from "../../lib/device.ts";
 import type { SecretBox } from "../../lib/secrets.ts";
 import { queueMails } from "../../outbox/mail.ts";
 import { isNewDevice } from "./session-queries.ts";
@@ -28,7 +29,10 @@ interface Notice {
   readonly facts: readonly (readonly [name: string, value: string])[];
 }
 
-const ADVICE = "If you did not expect this, inform your administrator immediately.";
+/** Why a person gets a mail about their own access. */
+export const SECURITY_REASON =
+  "You get this email because it is about the security of your account.";
+const ADVICE = "If you did not expect this, tell your administrator immediately.";
 
 /**
  * Mails a user about a sign-in from a new device. Call it before the sign-in is recorded, because its device is known
@@ -47,7 +51,7 @@ export async function mailAboutSignIn(
     event:
       "Your account was used to sign in from a browser and an IP address that you have not used before.",
     facts: [
-      ["Browser", userAgent ?? "unknown"],
+      ["Browser", deviceOf(userAgent)],
       ["IP address", ip],
     ],
   });
@@ -214,17 +218,6 @@ function actorName({ companyType, userName }: Principal): string {
   return companyType === "platform" ? "an operator of the platform" : userName;
 }
 
-/** Maximum number of characters of a value in a mail. */
-const VALUE_CHARS = 200;
-
-/**
- * Makes a text that another person wrote safe to show in a mail: one line, limited length, and no `://`, so that mail
- * clients do not turn it into a link.
- */
-function inertFact([fact, value]: Notice["facts"][number]): Notice["facts"][number] {
-  return [fact, value.replaceAll(/[\p{Cc}\p{Z}]+|:\/\//gu, " ").slice(0, VALUE_CHARS)];
-}
-
 async function queue(
   tx: Tx,
   deps: Pick<SecurityMailDeps, "box">,
@@ -237,9 +230,13 @@ async function queue(
     ...brandedMail(
       {
         subject,
-        greeting: `Hello ${name},`,
+        name,
         paragraphs: [event, ADVICE],
-        facts: [...facts.map(inertFact), ["Time", isoInstant(now)]],
+        facts: [
+          ...facts.map(([fact, value]) => [fact, inert(value)] as const),
+          ["Time", utcTime(now)],
+        ],
+        reason: SECURITY_REASON,
       },
       brand,
     ),

@@ -24,7 +24,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   blocked_heads: "Subscriptions whose first entry waits for a retry.",
   blocked_since: "Time at which that event began to block the queue.",
   body: "Text of the response or note.",
-  brand_name: "Name shown instead of ReviewRelay.",
+  brand_name: "Name shown in place of our own.",
   category: "Category of the event.",
   challenge: "Challenge of WebAuthn, in base64url.",
   client_secret: "Secret of the client; null for a public client.",

@@ -7,9 +7,10 @@ import { companies, stores, users } from "../../../db/schema/companies.ts";
 import { reviewSites, storeReviewSites } from "../../../db/schema/providers.ts";
 import { reviews } from "../../../db/schema/reviews.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
+import { type MailBrand, mailBrandOf } from "../../lib/branded-mail.ts";
 
 /** The data about a review that a mail contains: names, the response and the tenant's branding. */
-export interface Subject {
+export interface Subject extends MailBrand {
   readonly reviewId: number;
   readonly storeName: string;
   readonly accountName: string;
@@ -19,9 +20,6 @@ export interface Subject {
   readonly reviewer: string | null;
   /** The text of the response; null if the response was written on the site itself. */
   readonly responseBody: string | null;
-  /** The partner's own name if white label is on. */
-  readonly brand: string | null;
-  readonly primaryColor: string;
 }
 
 /** The account owner as the recipient of a mail. */
@@ -62,9 +60,12 @@ export async function subjectsOf(tx: Tx, reviewIds: readonly number[]): Promise<
       rate: reviews.rate,
       reviewer: reviews.reviewer,
       responseBody: reviews.responseBody,
-      isWhiteLabel: partners.whiteLabelEnabled,
-      brandName: partners.brandName,
-      primaryColor: partners.primaryColor,
+      brand: {
+        whiteLabelEnabled: partners.whiteLabelEnabled,
+        brandName: partners.brandName,
+        primaryColor: partners.primaryColor,
+        logoUrl: partners.logoUrl,
+      },
     })
     .from(reviews)
     .innerJoin(stores, eq(stores.id, reviews.storeId))
@@ -73,10 +74,7 @@ export async function subjectsOf(tx: Tx, reviewIds: readonly number[]): Promise<
     .innerJoin(storeReviewSites, eq(storeReviewSites.id, reviews.storeReviewSiteId))
     .innerJoin(reviewSites, eq(reviewSites.id, storeReviewSites.reviewSiteId))
     .where(anyOf(reviews.id, reviewIds));
-  return rows.map(({ isWhiteLabel, brandName, ...row }) => ({
-    ...row,
-    brand: isWhiteLabel ? brandName : null,
-  }));
+  return rows.map(({ brand, ...row }) => ({ ...row, ...mailBrandOf(brand) }));
 }
 
 /**

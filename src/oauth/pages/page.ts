@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 
+import { hexColor, inkOn } from "../../lib/color.ts";
 import type { Branding } from "../queries.ts";
 import { formTargetsOf, isHttpsOrigin } from "../redirect-uri.ts";
 
@@ -132,25 +133,6 @@ function contentSecurityPolicy(
 }
 
 const DEFAULT_COLOR = "#1f4fd8";
-const HEX_COLOR = /^#[0-9a-f]{6}$/i;
-
-/** Returns the tenant's brand colour. A value that is not a hex colour is replaced, so that no CSS can be injected. */
-function brandColor({ primaryColor }: Branding): string {
-  return HEX_COLOR.test(primaryColor) ? primaryColor : DEFAULT_COLOR;
-}
-
-/**
- * Returns black or white as text colour, whichever has the higher contrast on the given colour (WCAG 2.2, relative
- * luminance).
- */
-export function inkOn(color: string): "#000000" | "#ffffff" {
-  const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((at) => {
-    const channel = Number.parseInt(color.slice(at, at + 2), 16) / 255;
-    return channel <= 0.04045 ? channel / 12.92 : ((channel + 0.055) / 1.055) ** 2.4;
-  });
-  const luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue;
-  return 1.05 / (luminance + 0.05) >= (luminance + 0.05) / 0.05 ? "#ffffff" : "#000000";
-}
 
 /** Returns the tenant's logo if its URL is https and has an origin that is safe in a content security policy. */
 export function logoOf({ logoUrl }: Branding): { src: string; origin: string } | undefined {
@@ -164,7 +146,7 @@ export function logoOf({ logoUrl }: Branding): { src: string; origin: string } |
  * only on buttons and the top border.
  */
 function styleSheet(branding: Branding): Html {
-  const color = brandColor(branding);
+  const color = hexColor(branding.primaryColor, DEFAULT_COLOR);
   return new Html(`
 :root { color-scheme: light dark; --brand: ${color}; --on-brand: ${inkOn(color)};
   --page: #f4f5f7; --card: #ffffff; --text: #1b1f27; --soft: #4a5261; --line: #767d8a; --bad: #a4161a; --bad-soft: #fdecec; }

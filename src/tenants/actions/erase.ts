@@ -193,11 +193,12 @@ const USER_STEPS: Readonly<Record<string, Step<UserSelector>>> = {
   },
   mails: async (tx, { selector: { email }, box }, at) => {
     const { found, next } = await queries.waitingMails(tx, at);
-    const own = found.filter(
-      ({ id, sealedMessage }) =>
-        sealedMessage !== null &&
-        normalEmail(openMail(box, id, sealedMessage).to) === normalEmail(email),
-    );
+    const own = found.filter(({ id, sealedMessage }) => {
+      if (sealedMessage === null) return false;
+      // The text of an invitation has the address of the person who invites.
+      const { to, text } = openMail(box, id, sealedMessage);
+      return normalEmail(to) === normalEmail(email) || text.includes(email);
+    });
     const ids = own.map(({ id }) => id);
     return { counts: { mails: await queries.dropMails(tx, queries.isMail(ids)) }, next };
   },

@@ -1,7 +1,7 @@
 import type { Db, Tx } from "../../../db/client.ts";
 import { countConfirmation } from "../../auth/passwords/mail-limits.ts";
 import type { CodeMac } from "../../auth/passwords/codes.ts";
-import { brandedMail } from "../../lib/branded-mail.ts";
+import { brandedMail, mailBrandOf } from "../../lib/branded-mail.ts";
 import { addMs, type Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import { Problem } from "../../lib/problem.ts";
@@ -102,16 +102,16 @@ function linkOf({ serverRoot }: Pick<Config, "serverRoot">, code: string): strin
 }
 
 function recipientMail(to: string, href: string, partner: queries.PartnerBrand): NewMail {
-  const { name, whiteLabelEnabled, brandName, primaryColor } = partner;
+  const { name } = partner;
   const content = {
-    subject: "Confirm your address for webhook alerts",
-    greeting: "Hello,",
+    subject: `Confirm that you want webhook alerts of ${name}`,
+    name: null,
     paragraphs: [
-      `${name} wants to send alerts about its webhooks to this address. No alerts are sent until you confirm.`,
-      "If you did not expect this email, ignore it. The link expires after seven days.",
+      `${name} wants to send an email to this address when its webhooks have a problem. No alerts are sent until you confirm.`,
     ],
     link: { words: "Confirm this address", href },
+    after: ["The link works for seven days. If you did not expect this email, ignore it."],
+    reason: `You get this email because ${name} entered your address as a recipient of alerts.`,
   };
-  const brand = { brand: whiteLabelEnabled ? brandName : null, primaryColor };
-  return { to, ...brandedMail(content, brand), kind: "alert_recipient" };
+  return { to, ...brandedMail(content, mailBrandOf(partner)), kind: "alert_recipient" };
 }

@@ -31,9 +31,9 @@ export async function updateSettings(
 
 /** Reads the name of a partner and the appearance of its mails. */
 export async function brandOf(db: DbOrTx, partnerId: number) {
-  const { name, brandName, primaryColor, whiteLabelEnabled } = companies;
+  const { name, brandName, primaryColor, whiteLabelEnabled, logoUrl } = companies;
   const [row] = await db
-    .select({ name, brandName, primaryColor, whiteLabelEnabled })
+    .select({ name, brandName, primaryColor, whiteLabelEnabled, logoUrl })
     .from(companies)
     .where(eq(companies.id, partnerId));
   if (row === undefined) throw new Error(`There is no partner ${partnerId}.`);

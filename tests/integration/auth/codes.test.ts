@@ -32,7 +32,7 @@ describe("a mailed code", () => {
   test("is mailed under the tenant's name and sealed, and the mail is erased in time", async () => {
     const { user, code } = await withCode();
     const [mail] = await mails(user.email);
-    expect(mail?.subject).toBe("Brand p1: Your code to choose a new password");
+    expect(mail?.subject).toBe("Your code to choose a new password");
     expect(mail?.sealed).not.toContain(code);
     expect(mail?.expiresAt?.getTime()).toBe(clock.now().getTime() + 600_000);
   });

@@ -237,7 +237,7 @@ describe("a change of password", () => {
     const [mail] = await mailsTo(api.deps, user.email);
     expect(mail).toMatchObject({
       kind: "otp",
-      subject: "Brand p1: Your code to change your password",
+      subject: "Your code to change your password",
     });
     const { body } = await api.call("POST", "/email-otp/verify", {
       body: {

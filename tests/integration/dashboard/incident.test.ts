@@ -39,14 +39,14 @@ describe.skipIf(lacks("chromium"))("the incident card", () => {
     secure.stop();
   });
 
-  test("is not there for a lane that stands still for a problem in ReviewRelay, which the health names", async () => {
+  test("is not there for a lane that stands still for a problem on our side, which the health names", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     await world.database.db.sql`
       update webhook_subscriptions set sealed_secret = ${createTestBox().seal("other", id)} where id = ${id}`;
     await world.emit(1);
     const { page, faults } = await world.open(`/webhooks/${id}`);
     await page
-      .getByText(/^not sent: all events since .* problem in ReviewRelay \(secret unreadable\)$/)
+      .getByText(/^not sent: all events since .* problem on our side \(secret unreadable\)$/)
       .waitFor();
     await page.getByText("Degraded", { exact: true }).waitFor();
     expect(await page.getByRole("region", { name: "Problem" }).count()).toBe(0);

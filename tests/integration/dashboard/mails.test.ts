@@ -30,6 +30,8 @@ describe.skipIf(lacks("chromium"))("a mail in a browser", () => {
   const to = {
     email: "owner@partner.example",
     name: "Ada",
+    company: "Northwind",
+    logoUrl: null,
     brand: "Northwind Reviews",
     primaryColor: "#0b7285",
   };
@@ -37,13 +39,15 @@ describe.skipIf(lacks("chromium"))("a mail in a browser", () => {
   const longAndBright = brandedMail(
     {
       subject: 'Webhook subscription "Test" is disabled',
-      greeting: "Hello Ada,",
+      name: "Ada",
       paragraphs: ["The webhook is disabled.", "Its events are held."],
       facts: [["Webhook", `https://hooks.example/${"long".repeat(40)}`]],
       link: { words: "Show the problem", href: "https://reviews.example/dashboard" },
       quote: "The endpoint answers with\na sign-in page.",
+      code: "012345",
+      reason: "You get this email because you own the webhook.",
     },
-    { brand: "Northwind", primaryColor: "#ffee00" },
+    { brand: "Northwind", primaryColor: "#ffee00", logoUrl: null },
   );
 
   test.each([

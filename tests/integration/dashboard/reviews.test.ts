@@ -61,7 +61,7 @@ describe.skipIf(lacks("chromium"))("the reviews in a browser", () => {
       `${me} deleted the response`,
       `${me} changed the response`,
       `${me} responded`,
-      "Name of google reported the review",
+      "Name of google published the review",
     ]);
     expect(faults).toEqual([]);
   });

@@ -65,6 +65,17 @@ describe.skipIf(lacks("chromium"))("the sign-in", () => {
     }
   });
 
+  test("names nobody before the first session of a browser, and then the brand of the last one", async () => {
+    const { page } = await world.open("", { email: null });
+    await page.getByLabel("Email").waitFor();
+    expect(await page.title()).toBe("Sign in");
+    expect(await page.locator("body").innerText()).not.toMatch(/review ?relay/i);
+    await signIn(page, (await freshUser()).email);
+    await signOut(page);
+    await page.getByText("Brand p1", { exact: true }).waitFor();
+    expect(await page.title()).toBe("Sign in · Brand p1");
+  });
+
   test("the keyboard alone is enough, and the requested page opens", async () => {
     const { page, faults } = await world.open("/security?from=mail", { email: null });
     const { email } = await freshUser();

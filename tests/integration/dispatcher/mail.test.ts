@@ -357,12 +357,13 @@ test("sends a mail at once although it was queued by a process with a clock that
   await until("sent", () => allIn("sent"));
 });
 
-test("gives up a recipient that is no address without asking the server, sends the others, and replaces line breaks in a subject", async () => {
+test("gives up a recipient that is no address without asking the server, sends the others, and replaces line breaks in a subject and the name of a sender", async () => {
   const bad = ["ada@x.example\r\nBcc: eve@x.example", "ada@x.example\nDATA", "a@x, b@x"];
   for (const to of bad) await queue({ to });
   const server = await mailServer();
   const { mailer } = sender({ server });
-  await queue({ subject: "Hello\r\nBcc: eve@x.example\r\n\r\nNot the\u2028text\u0000" });
+  const subject = "Hello\r\nBcc: eve@x.example\r\n\r\nNot the\u2028text\u0000";
+  await queue({ subject, sender: "Stellar\r\nBcc: eve@x.example" });
   mailer.wake();
   await until("settled", async () => (await rows()).every(({ state }) => state !== "queued"));
   const [mail = { to: [], raw: "", at: 0 }] = server.received;
@@ -370,6 +371,7 @@ test("gives up a recipient that is no address without asking the server, sends t
   const states = (await rows()).map(({ state, error_code: code }) => [state, code]);
   expect(states.toSorted()).toEqual([...bad.map(() => ["dead", "bad_address"]), ["sent", null]]);
   expect(headerOf(mail, "Subject")).toBe("Hello Bcc: eve@x.example Not the text");
+  expect(headerOf(mail, "From")).toMatch(/^"Stellar Bcc: eve@x.example" <no-reply@.+>$/);
   expect(headerOf(mail, "Bcc")).toBe("");
 });
 

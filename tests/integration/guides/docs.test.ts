@@ -44,6 +44,11 @@ describe.each(pages)("%s", (path) => {
     for (const guide of GUIDES) expect(text).toContain(`<a href="${guide.path}"`);
   });
 
+  test("names the service in code alone, because a white label has another name", async () => {
+    const { text } = await get(path);
+    expect(text.replaceAll(/<(code|pre)[^]*?<\/\1>/g, "")).not.toContain("ReviewRelay");
+  });
+
   test("is marked in the navigation", async () => {
     const { text } = await get(path);
     expect(text).toContain(`<a href="${path}" aria-current="page">`);

@@ -93,8 +93,8 @@ test("the action of a person is taken once or not, as the answer says, wherever 
 });
 
 test("an action of the inbox is taken once wherever the answer is cut", async () => {
-  const { db, clock, box, schedule } = world.api.deps;
-  const deps = { db, clock, box, schedule, writerPool, log: silentLog, countInbox() {} };
+  const { db, clock, box, config, schedule } = world.api.deps;
+  const deps = { db, clock, box, config, schedule, writerPool, log: silentLog, countInbox() {} };
   let cuts = 0;
   for (let isCut = true; isCut; cuts++) {
     const before = await recorded();

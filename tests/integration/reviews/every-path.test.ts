@@ -439,12 +439,12 @@ const insert = (action: object) => world.database.db.sql`
 
 const counted: Record<string, number> = {};
 async function takeOver(): Promise<void> {
-  const { db, clock, box, schedule, writerPool } = world.api.deps;
+  const { db, clock, box, config, schedule, writerPool } = world.api.deps;
   const countInbox: CountInbox = (results) => {
     for (const [result, more] of Object.entries(results))
       counted[result] = (counted[result] ?? 0) + more;
   };
-  await processInbox({ db, clock, box, writerPool, schedule, log: silentLog, countInbox });
+  await processInbox({ db, clock, box, config, writerPool, schedule, log: silentLog, countInbox });
 }
 
 const inbox: Path = async (subject, said) => {

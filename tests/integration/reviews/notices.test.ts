@@ -28,12 +28,13 @@ describe("the notice to the homeowner", () => {
     expect(mail).toMatchObject({
       kind: "homeowner_notice",
       to: ADA,
-      subject: "Brand p1: p1-a1 east responded to your review",
+      sender: "Brand p1",
+      subject: "p1-a1 east responded to your review",
     });
     expect(mail?.text).toContain("Hello Ada,");
     expect(mail?.text).toContain("> Thank you!\n> Come again.");
     expect(mail?.text.trimEnd().endsWith("Brand p1")).toBe(true);
-    expect(mail?.html).toContain("color:#112233");
+    expect(mail?.html).toContain("rgb(17,34,51)");
     expect(mail?.html).toContain("Thank you!<br>Come again.");
     expect(world.wakes).toContain("mail");
   });
@@ -57,7 +58,8 @@ describe("the notice to the homeowner", () => {
     const [mail] = await mails();
     await sql`
       update companies set white_label_enabled = true, primary_color = '#112233' where id = ${partner.id}`;
-    expect(mail?.subject).toStartWith("ReviewRelay: ");
+    expect(mail?.sender).toBeUndefined();
+    expect(mail?.html).toContain(">ReviewRelay<");
     expect(mail?.html).not.toContain("url(x)");
   });
 
@@ -124,11 +126,11 @@ describe("the mail about a flag", () => {
     expect(mail).toMatchObject({
       kind: "flag_status_changed",
       to: account.owner.email,
-      subject: "Brand p1: The flag on a review of p1-a1 east is under review",
+      subject: "The flag on a review of p1-a1 east is under review",
     });
     expect(mail?.text).toContain("by <Ada> (4 of 5 on");
     expect(mail?.html).toContain("by &lt;Ada&gt; (4 of 5 on");
-    expect(mail?.html).toContain("color:#112233");
+    expect(mail?.html).toContain("rgb(17,34,51)");
     expect((await latest("flag_status_changed"))?.metadata).toEqual({
       from: "open",
       to: "under_review",

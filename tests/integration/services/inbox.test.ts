@@ -503,7 +503,7 @@ async function take(
   limits: Limits = LIMITS.writerPool,
   tries?: Map<number, number>,
 ): Promise<boolean> {
-  const { db, clock, box, schedule } = world.api.deps;
+  const { db, clock, box, config, schedule } = world.api.deps;
   const writerDb = connect(world.database.url, {
     max: 2,
     name: "writer",
@@ -512,7 +512,7 @@ async function take(
   const writerPool = createWriterPool(writerDb, clock, { connections: 2, share: 2, waitMs: 6_000 });
   try {
     return await processInbox(
-      { db, clock, box, writerPool, schedule, log: silentLog, countInbox: () => {} },
+      { db, clock, box, config, writerPool, schedule, log: silentLog, countInbox: () => {} },
       tries,
     );
   } finally {

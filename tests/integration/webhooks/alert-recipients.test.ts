@@ -170,7 +170,7 @@ async function unconfirmed(): Promise<unknown> {
 
 async function askedOf(email: string) {
   const mail = (await mailsTo(api.deps, email)).at(-1);
-  const address = /^Confirm this address: (\S+)$/m.exec(mail?.text ?? "")?.[1];
+  const address = /^Confirm this address:\n {4}(\S+)$/m.exec(mail?.text ?? "")?.[1];
   if (mail === undefined || address === undefined) throw new Error(`${email} was not asked.`);
   return { mail, link: new URL(address) };
 }

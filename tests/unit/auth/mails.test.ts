@@ -1,14 +1,28 @@
 import { describe, expect, test } from "bun:test";
 
-import { codeMail, passwordChangedMail } from "../../../src/auth/passwords/mails.ts";
+import { alertMail } from "../../../dispatcher/alerts/mail.ts";
+import {
+  codeMail,
+  invitationMail,
+  passwordChangedMail,
+} from "../../../src/auth/passwords/mails.ts";
+import { flagStatusMail, homeownerNotice } from "../../../src/intake/notices.ts";
+import type { NewMail } from "../../../src/outbox/mail.ts";
+
+const branding = {
+  brand: "Stellar Reviews",
+  primaryColor: "#112233",
+  logoUrl: "https://partner.example/logo.png",
+};
+const ada = { name: "Ada", company: "Northwind", role: "partner_admin", branding } as const;
 
 describe("the mail with a code", () => {
   test("has the code on a separate line, as its only six digits, and not in the subject", () => {
-    const mail = codeMail(code, null);
-    expect(mail.subject).toBe("ReviewRelay: Your code to choose a new password");
+    const mail = codeMail(code, ada);
+    expect(mail.subject).toBe("Your code to choose a new password");
     expect(mail.text.split("\n")).toContain("    012345");
     expect(`${mail.subject}${mail.text}`.match(/\d{6}/g)).toEqual(["012345"]);
-    expect(mail.html).toBeUndefined();
+    expect(mail.html?.match(/\d{6}/g)).toEqual(["012345"]);
     expect(mail).toMatchObject({ kind: "otp", to: "a@b.test", expiresAt: code.expiresAt });
   });
 
@@ -17,7 +31,7 @@ describe("the mail with a code", () => {
     ["change_password", "change your password"],
     ["signup", "confirm your email address"],
   ] as const)("of type %s names its purpose: to %s", (type, purpose) => {
-    expect(codeMail({ ...code, type }, null).text).toContain(`Enter this code to ${purpose}.`);
+    expect(codeMail({ ...code, type }, undefined).text).toContain(`Enter this code to ${purpose}.`);
   });
 
   test.each([
@@ -26,17 +40,95 @@ describe("the mail with a code", () => {
     [90, "2 minutes"],
     [600, "10 minutes"],
   ])("of a code that lives %d s says %p", (ttlS, minutes) => {
-    expect(codeMail({ ...code, ttlS }, null).text).toContain(`expires in ${minutes}.`);
+    expect(codeMail({ ...code, ttlS }, ada).text).toContain(`expires in ${minutes}.`);
   });
 });
 
-describe("the tenant's name", () => {
-  test("is the sender's", () => {
-    const mail = passwordChangedMail("a@b.test", `A & <b>"Z"</b>`);
-    expect(mail.subject).toBe(`A & <b>"Z"</b>: Your password was changed`);
-    expect(mail.text).toEndWith(`A & <b>"Z"</b>\n`);
+describe("the invitation", () => {
+  const inviter = { name: "Pat Owner", email: "pat@northwind.example" };
+  const link = "https://reviews.example/dashboard/welcome#invitation=abc";
+  const expiresAt = new Date("2026-06-08T12:00:00Z");
+
+  test("says who invites whom to what, and has one button", () => {
+    const { subject, text, html } = invitationMail(
+      { to: "a@b.test", inviter, link, expiresAt },
+      ada,
+    );
+    expect(subject).toBe("Pat Owner invited you to Northwind");
+    expect(text).toStartWith(
+      "Hello Ada,\n\nPat Owner (pat@northwind.example) invited you to join Northwind on Stellar Reviews as an admin.\n",
+    );
+    expect(text).toContain(`Accept the invitation:\n    ${link}\n`);
+    expect(html?.match(/<a /g)).toHaveLength(1);
+  });
+
+  test("by an operator names nobody, and a company with the name of its brand is named once", () => {
+    const own = { ...ada, company: "Stellar Reviews" };
+    const { subject, text } = invitationMail({ to: "a@b.test", inviter: undefined, link }, own);
+    expect(subject).toBe("You are invited to Stellar Reviews");
+    expect(text).toContain("You have been invited to join Stellar Reviews as an admin.");
+    expect(text).toContain(`Sign in:\n    ${link}\n`);
+  });
+
+  test("makes no link of a name", () => {
+    const name = "Win at https://evil.example\nnow";
+    const mail = invitationMail({ to: "a@b.test", inviter: { ...inviter, name }, link }, ada);
+    expect(mail.subject).toBe("Win at https evil.example now invited you to Northwind");
+    expect(mail.text).not.toContain("https://evil");
   });
 });
+
+const review = {
+  reviewId: 42,
+  storeName: "Alder East",
+  accountName: "Alder Plumbing",
+  siteName: "Google",
+  rate: 2,
+  reviewer: "Ada",
+  responseBody: null,
+  ...branding,
+};
+const config = { serverRoot: "https://reviews.example" };
+const owner = { email: "a@b.test", name: "Ada", company: "Northwind", ...branding };
+const mails: Readonly<Record<string, () => NewMail>> = {
+  code: () => codeMail(code, ada),
+  invitation: () =>
+    invitationMail({ to: "a@b.test", inviter: undefined, link: config.serverRoot }, ada),
+  "changed password": () => passwordChangedMail("a@b.test", ada, code.expiresAt),
+  alert: () =>
+    alertMail(
+      [
+        {
+          kind: "disabled",
+          subscriptionId: "one",
+          label: "Production",
+          webhookUrl: "https://partner.example/hook",
+          raisedAt: code.expiresAt,
+          cause: {},
+        },
+      ],
+      owner,
+      config,
+    ),
+  "notice to a reviewer": () => homeownerNotice("a@b.test", review),
+  flag: () => flagStatusMail({ owner, status: "accepted" }, review, config),
+};
+
+test.each(Object.keys(mails))(
+  "the mail of a white-labelled company has its name and its logo, and ours nowhere: %s",
+  (name) => {
+    const mail = mails[name]?.();
+    expect(JSON.stringify(mail)).not.toMatch(/review ?relay/i);
+    expect(mail?.sender).toBe("Stellar Reviews");
+    expect(mail?.text).toContain("You get this email because");
+    expect(mail?.text).toEndWith("\n\nStellar Reviews\n");
+    expect(mail?.html).toContain(">Stellar Reviews<");
+    // The logo is the only image, and no address in the mail tells who reads it.
+    expect(mail?.html?.match(/<img [^>]*src="[^"]*"/g)).toEqual([
+      expect.stringContaining('src="https://partner.example/logo.png"'),
+    ]);
+  },
+);
 
 const code = {
   to: "a@b.test",

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 
 import {
+  bodyFields,
   eventsLike,
   fieldsOf,
   reachOf,
@@ -41,6 +42,22 @@ describe("the fields of an event", () => {
   });
 });
 
+test.each(CATALOG_EVENTS.map((one) => [one.value, one] as const))(
+  "the fields of %s come in the order of its body, and name the event",
+  (value, event) => {
+    const paths = bodyFields(event).map(({ path }) => path);
+    const names = paths.filter((path) => !path.includes("."));
+    expect(names).toEqual(Object.keys(event.example));
+    expect(paths.indexOf("partner.id")).toBe(paths.indexOf("partner") + 1);
+    expect(paths.toSorted()).toEqual(
+      fieldsOf(event.schema)
+        .map(({ path }) => path)
+        .toSorted(),
+    );
+    expect(bodyFields(event)[0]).toMatchObject({ path: "event", type: `"${value}"` });
+  },
+);
+
 describe("the search in the catalog", () => {
   const found = (typed: string) => eventsLike(CATALOG_EVENTS, typed).map(({ value }) => value);
 
@@ -56,16 +73,16 @@ describe("the search in the catalog", () => {
 test("the reach of an event depends on the kind and the filter of a subscription", () => {
   const reach = (value: string, delivery_kind: "immediate" | "batch", events: string[] | null) =>
     reachOf(eventOf(value), { delivery_kind, events });
-  expect(reach("note_added", "immediate", null)).toContain("Sent to this subscription immediately");
+  expect(reach("note_added", "immediate", null)).toContain("sent to this subscription immediately");
   expect(reach("note_added", "immediate", ["note_added"])).toContain(
-    "Sent to this subscription immediately",
+    "sent to this subscription immediately",
   );
   expect(reach("note_added", "immediate", ["review_received"])).toContain(
     "its event filter excludes",
   );
-  expect(reach("note_added", "batch", null)).toContain("in the next batch");
+  expect(reach("note_added", "batch", null)).toContain("in its next batch");
   expect(reach("review_pull_connected", "batch", null)).toContain("not part of batches");
-  expect(reach("webhook.test", "immediate", null)).toContain("on request only");
+  expect(reach("webhook.test", "immediate", null)).toContain("only when you ask");
 });
 
 const eventOf = (value: string) => {

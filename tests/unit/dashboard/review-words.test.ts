@@ -12,6 +12,7 @@ import {
   describeEntry,
   DESCRIPTIONS,
   type HistoryEntry,
+  postingOf,
 } from "../../../src/dashboard/app/pages/reviews/history.ts";
 import {
   byStore,
@@ -21,12 +22,12 @@ import {
 
 describe("the history in words", () => {
   test.each([
-    ["review_received", {}, google, "Google reported the review"],
+    ["review_received", {}, google, "Google published the review"],
     [
       "review_updated",
       { changed: ["rate", "content"] },
       google,
-      "Google reported a change to the rating and the text",
+      "Google published a change to the rating and the text",
     ],
     [
       "review_updated",
@@ -53,6 +54,19 @@ describe("the history in words", () => {
     expect(happened("response_post_failed", { error_code: "E-013" }, google).more).toBe(
       "The response is too long for the review site. Shorten the response. (E-013)",
     );
+  });
+
+  test.each([
+    [["review_received", "response_submitted"], "waiting"],
+    [["response_submitted", "response_post_succeeded", "note_added"], "published"],
+    [["response_post_succeeded", "homeowner_notified_of_response"], "published"],
+    [["response_post_succeeded", "response_updated"], "waiting"],
+    [["response_submitted", "response_post_failed"], "rejected"],
+    // A response that was written on the site itself.
+    [["review_received"], "published"],
+  ])("shows a response after %j as %s", (events, state) => {
+    const history = events.map((event, id) => ({ id, event, occurred_at: "" }));
+    expect<string>(postingOf(history).state).toBe(state);
   });
 
   test("has words and an icon for each event that the history of a review has", () => {

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 
-import { deviceOf } from "../../../src/dashboard/app/ui/format.ts";
+import { deviceOf } from "../../../src/lib/device.ts";
 
 const CHROME = "AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0.0.0 Safari/537.36";
 

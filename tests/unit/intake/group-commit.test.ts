@@ -172,6 +172,7 @@ beforeEach(() => {
     writerPool,
     clock,
     box,
+    config: { serverRoot: "" },
     log,
     schedule: { wake() {}, wakeMailer() {} },
   });

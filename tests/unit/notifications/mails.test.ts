@@ -6,11 +6,11 @@ import type { Subject } from "../../../src/intake/queries/notices.ts";
 describe("the notice to the homeowner", () => {
   test("has the same content in both parts, with the tenant's name and colour", () => {
     const { subject, text, html = "" } = notice();
-    expect(subject).toBe("Northwind Reviews: Alder East responded to your review");
+    expect(subject).toBe("Alder East responded to your review");
     for (const part of [text, html])
       for (const words of ["Hello Ada,", "Alder Plumbing", "We are sorry.", "Northwind Reviews"])
         expect(part).toContain(words);
-    expect(html).toContain("color:#0b7285");
+    expect(html).toContain("rgb(11,114,133)");
     expect(text).not.toContain("<");
   });
 
@@ -21,9 +21,10 @@ describe("the notice to the homeowner", () => {
   });
 
   test("greets an anonymous reviewer, and shows our name without a brand", () => {
-    const { text, subject } = notice({ reviewer: null, brand: null });
+    const { text, sender } = notice({ reviewer: null, brand: null });
     expect(text).toStartWith("Hello,\n");
-    expect(subject).toStartWith("ReviewRelay: ");
+    expect(text).toEndWith("ReviewRelay\n");
+    expect(sender).toBeUndefined();
   });
 
   test.each(["storeName", "accountName", "siteName", "reviewer", "responseBody", "brand"] as const)(
@@ -39,8 +40,8 @@ describe("the notice to the homeowner", () => {
     "uses our colour instead of %p",
     (primaryColor) => {
       const { html } = notice({ primaryColor });
-      expect(html).toContain("color:#1f6feb");
-      if (primaryColor !== "") expect(html).not.toContain(`color:${primaryColor}`);
+      expect(html).toContain("rgb(31,111,235)");
+      if (primaryColor !== "") expect(html).not.toContain(primaryColor);
     },
   );
 });
@@ -52,11 +53,13 @@ test.each([
   ["withdrawn", "was withdrawn"],
 ])("the mail about a flag that is %s says that it %s", (status, words) => {
   const owner = { email: "owner@x.example", name: "<Kim>" };
-  const { to, subject, text, html } = flagStatusMail(owner, about, status);
+  const config = { serverRoot: "https://reviews.example" };
+  const { to, subject, text, html } = flagStatusMail({ owner, status }, about, config);
   expect(to).toBe(owner.email);
   for (const part of [subject, text, html]) expect(part).toContain(words);
   expect(text).toContain("Hello <Kim>,");
   expect(html).toContain("Hello &lt;Kim&gt;,");
+  expect(text).toContain("    https://reviews.example/dashboard/reviews/42\n");
 });
 
 const about: Subject = {
@@ -69,6 +72,7 @@ const about: Subject = {
   responseBody: "We are sorry.",
   brand: "Northwind Reviews",
   primaryColor: "#0b7285",
+  logoUrl: null,
 };
 
 const notice = (fields: Partial<Subject> = {}) =>

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 
-import { html, inkOn, logoOf } from "../../../src/oauth/pages/page.ts";
+import { inkOn } from "../../../src/lib/color.ts";
+import { html, logoOf } from "../../../src/oauth/pages/page.ts";
 import { inWords } from "../../../src/oauth/pages/sign-in.ts";
 
 test.each([

@@ -81,7 +81,11 @@ export class PasskeyError extends Error {
 }
 
 /** Returns whether this page can use passkeys. Browsers offer passkeys only to pages that are served over HTTPS. */
-export const hasPasskeys = (): boolean => "PublicKeyCredential" in window;
+export const hasPasskeys = (): boolean =>
+  "PublicKeyCredential" in window && !IP_ADDRESS.test(location.hostname);
+
+/** Matches the host of an address without a name. No browser creates a passkey for one. */
+const IP_ADDRESS = /^(?:[\d.]+|\[.*\])$/;
 
 /**
  * Lets the browser create a passkey with the options from the API. Returns the passkey in the form that the API

@@ -14,8 +14,7 @@ interface RecoveryCodesProps {
 /** Shows recovery codes, which the API never returns again, and offers to copy and to save them. */
 export function RecoveryCodes({ codes, done, onDone }: RecoveryCodesProps) {
   const text = codes.join("\n");
-  const save = () =>
-    saveAs("reviewrelay-recovery-codes.txt", "text/plain", [new Blob([text, "\n"])]);
+  const save = () => saveAs("recovery-codes.txt", "text/plain", [new Blob([text, "\n"])]);
   return (
     <Stack>
       <Alert color="yellow" icon={<Icon name="alert" />}>

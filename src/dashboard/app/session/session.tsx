@@ -15,6 +15,7 @@ import { type AskedProof, useAskedProof } from "./asked-proof.ts";
 import { CurrentSession } from "./current-session.ts";
 import { readIdentity, type Session, storedSession } from "./identity.ts";
 import { useOtherTabs } from "./other-tabs.ts";
+import { brandOf, rememberBrand, rememberedBrand, type ShownBrand } from "./shown-brand.ts";
 
 type Snapshot = ReturnType<CurrentSession["snapshot"]>;
 type Operations = Pick<
@@ -51,6 +52,11 @@ export function SessionProvider({ children }: { readonly children: ReactNode }) 
     return apiWith(token, { onUnauthorized, askForProof: ask });
   }, [token, current, ask]);
   useFreshIdentity(api, token, current);
+  const { session } = snapshot;
+  useEffect(() => {
+    // Leaves out impersonation, because its brand is that of another company.
+    if (session !== undefined && session.origin === undefined) rememberBrand(brandOf(session));
+  }, [session]);
   const isAsking = useOtherTabs({
     hasNoSession: token === undefined && snapshot.ssoCallback.kind === "none",
     // Starts the session that another tab handed over, unless a user has signed in to this tab while it waited for
@@ -89,6 +95,12 @@ export function useSessionState(): SessionState {
   const state = use(SessionContext);
   if (state === undefined) throw new Error("useSession must be used below a SessionProvider.");
   return state;
+}
+
+/** Returns the brand of the session. Without a session, returns that of the last one in this browser, if any. */
+export function useBrand(): ShownBrand | undefined {
+  const { session } = useSessionState();
+  return useMemo(() => (session === undefined ? rememberedBrand() : brandOf(session)), [session]);
 }
 
 export const useApi = (): ApiClient => useSessionState().api;

@@ -1,11 +1,11 @@
 import { Group, Text } from "@mantine/core";
 import { useState } from "react";
 
-import { useSession } from "../session/session.tsx";
+import { useBrand, useSession } from "../session/session.tsx";
 import css from "./shell.module.css";
 
 /** The logo of the service, in the primary colour of the theme. */
-export function BrandMark({ size = 24 }: { readonly size?: number }) {
+function BrandMark({ size = 24 }: { readonly size?: number }) {
   return (
     <svg
       style={{ flex: "none" }}
@@ -28,31 +28,41 @@ export function BrandMark({ size = 24 }: { readonly size?: number }) {
   );
 }
 
+/** Shows the logo of a brand, or the mark of the service if there is no logo or it cannot be loaded. */
+export function BrandLogo({
+  logoUrl,
+  size,
+}: {
+  readonly logoUrl: string | null;
+  readonly size?: number;
+}) {
+  const [isBroken, setBroken] = useState(false);
+  if (logoUrl === null || isBroken) return <BrandMark {...(size !== undefined && { size })} />;
+  return (
+    <img
+      className={css.brandLogo}
+      src={logoUrl}
+      alt=""
+      referrerPolicy="no-referrer"
+      onError={() => setBroken(true)}
+    />
+  );
+}
+
 /**
  * Shows the company's logo, the name of the service and the company's name. If the partner has a white label, its
  * brand name replaces the name of the service.
  */
 export function Brand() {
-  const { theme, white_label: whiteLabel, company } = useSession();
-  const [isBroken, setBroken] = useState(false);
-  const name = (whiteLabel.enabled ? whiteLabel.brand_name : null) ?? "ReviewRelay";
+  const { company } = useSession();
+  const brand = useBrand();
   return (
     <Group gap="xs" wrap="nowrap" className="shrinks">
-      {theme.logo_url === null || isBroken ? (
-        <BrandMark />
-      ) : (
-        <img
-          className={css.brandLogo}
-          src={theme.logo_url}
-          alt=""
-          referrerPolicy="no-referrer"
-          onError={() => setBroken(true)}
-        />
-      )}
+      <BrandLogo logoUrl={brand?.logoUrl ?? null} />
       <Text fw={650} truncate>
-        {name}
+        {brand?.name}
       </Text>
-      {company.name !== name && (
+      {company.name !== brand?.name && (
         <Text c="dimmed" size="sm" truncate visibleFrom="sm">
           {company.name}
         </Text>

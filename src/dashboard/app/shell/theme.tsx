@@ -7,7 +7,8 @@ import {
 } from "@mantine/core";
 import { type ReactNode, useMemo } from "react";
 
-import { useSessionState } from "../session/session.tsx";
+import { useBrand } from "../session/session.tsx";
+import { BrandName } from "../ui/brand-name.ts";
 import { hoveredOf, readableOn, shadesOf, visibleOn, textColorOn } from "./colors.ts";
 
 const PLATFORM_COLOR = "#1f6feb";
@@ -31,8 +32,8 @@ interface BrandThemeProps {
 
 /** Provides the theme of the signed-in user's company to the Mantine components. */
 export function BrandTheme({ children, scheme }: BrandThemeProps) {
-  const { session } = useSessionState();
-  const color = session?.theme.primary_color ?? PLATFORM_COLOR;
+  const brand = useBrand();
+  const color = brand?.color ?? PLATFORM_COLOR;
   const theme = useMemo(
     () =>
       createTheme({
@@ -66,7 +67,7 @@ export function BrandTheme({ children, scheme }: BrandThemeProps) {
       cssVariablesResolver={variables}
       getStyleNonce={styleNonce}
     >
-      {children}
+      <BrandName value={brand?.name}>{children}</BrandName>
     </MantineProvider>
   );
 }

@@ -11,10 +11,11 @@ import {
   useMantineTheme,
   Tabs,
 } from "@mantine/core";
-import { useDocumentTitle, useMediaQuery } from "@mantine/hooks";
+import { useMediaQuery } from "@mantine/hooks";
 import { Fragment, type ReactNode, useEffect, useRef } from "react";
 import { Link } from "wouter";
 
+import { usePageTitle } from "./brand-name.ts";
 import { number } from "./format.ts";
 import { Icon } from "./icon.tsx";
 
@@ -36,7 +37,7 @@ export function PageHeader({
   readonly back?: { readonly href: string; readonly title: string };
 }) {
   const heading = useRef<HTMLHeadingElement>(null);
-  useDocumentTitle(`${title} · ReviewRelay`);
+  usePageTitle(title);
   useEffect(() => {
     // Leaves the focus in a dialog that was opened before the page had loaded.
     const dialog = document.activeElement?.closest("[role=dialog]") ?? null;

@@ -5,7 +5,6 @@ import { useParams } from "wouter";
 
 import { EVENT_EXAMPLES } from "../../api/event-examples.ts";
 import { CodeBlock } from "../../ui/copy.tsx";
-import { DataTable } from "../../ui/data-table.tsx";
 import { inLines } from "../../ui/format.ts";
 import { PageHeader, Section, PageLink } from "../../ui/layout.tsx";
 import { Loaded, NotFound } from "../../ui/states.tsx";
@@ -17,7 +16,8 @@ import {
   subscriptionsOptions,
 } from "../webhooks/data/reads.ts";
 import { TestEvent } from "../webhooks/test-event.tsx";
-import { fieldsOf, reachOf } from "./schema-fields.ts";
+import css from "./events.module.css";
+import { bodyFields, reachOf } from "./schema-fields.ts";
 
 const BACK = { href: "/events", title: "Event catalog" };
 
@@ -40,17 +40,26 @@ interface EventProps {
 }
 
 function EventPage({ event }: EventProps) {
+  const { value, description, in_batch: isInBatch, subscribable: isSubscribable } = event;
   return (
     <>
-      <PageHeader title={event.value} back={BACK} description={event.description} />
+      <PageHeader
+        title={value}
+        back={BACK}
+        description={
+          <>
+            {description}
+            {isSubscribable && !isInBatch && " It is sent immediately and is not part of batches."}
+          </>
+        }
+      />
       <Stack gap="lg">
         <Section
           title="Send a test event"
           description={
             <>
-              The event has sample values. It is signed, retried and recorded like any other event,
-              and carries the header <code className="one-line">X-SVC-Test: 1</code>. It ignores the
-              event filter of the subscription.
+              A test has sample values. It is signed and recorded like a real event, and carries the
+              header <code className="one-line">X-SVC-Test: 1</code>.
             </>
           }
         >
@@ -58,15 +67,19 @@ function EventPage({ event }: EventProps) {
             {({ data }) => <TestAtSubscription event={event} subscriptions={data} />}
           </Loaded>
         </Section>
-        <Section
-          title="Fields"
-          description="Fields of the full payload. They are always present unless noted otherwise. New fields may be added."
-        >
-          <Fields event={event} />
-        </Section>
-        <Section title="Example">
-          <Example event={event} />
-        </Section>
+        <div className={css.body}>
+          <Section
+            title="Fields"
+            description="In the order of the body. New fields may be added at any time, so ignore those that you do not know."
+          >
+            <Fields event={event} />
+          </Section>
+          <div className={css.example}>
+            <Section title="Example">
+              <Example event={event} />
+            </Section>
+          </div>
+        </div>
       </Stack>
     </>
   );
@@ -74,16 +87,21 @@ function EventPage({ event }: EventProps) {
 
 function Fields({ event }: EventProps) {
   return (
-    <DataTable
-      caption={`Fields of ${event.value}`}
-      rows={fieldsOf(event.schema)}
-      rowKey={({ path }) => path}
-      columns={({ path, type, presence, meaning }) => ({
-        Field: <code>{path}</code>,
-        Type: <Text size="sm">{presence === "always" ? type : `${type}; optional`}</Text>,
-        Meaning: <Text size="sm">{withCode(meaning)}</Text>,
-      })}
-    />
+    <dl className={css.fields}>
+      {bodyFields(event).map(({ path, type, presence, meaning }) => (
+        <div key={path}>
+          <dt>
+            <code>{path}</code>{" "}
+            <Text span size="xs" c="dimmed">
+              {presence === "always" ? type : `${type}, optional`}
+            </Text>
+          </dt>
+          <Text size="sm" component="dd">
+            {withCode(meaning)}
+          </Text>
+        </div>
+      ))}
+    </dl>
   );
 }
 
@@ -103,7 +121,7 @@ function Example({ event: { value, example } }: EventProps) {
           aria-label="Body"
           w="fit-content"
           data={[
-            { value: "full", label: "In full" },
+            { value: "full", label: "Full" },
             { value: "minimal", label: "Minimal" },
           ]}
           value={mode}
@@ -111,6 +129,7 @@ function Example({ event: { value, example } }: EventProps) {
         />
       )}
       <CodeBlock
+        isJson
         label={`${value}, ${mode} body`}
         code={mode === "minimal" ? (minimal ?? full) : full}
       />
@@ -118,16 +137,18 @@ function Example({ event: { value, example } }: EventProps) {
   );
 }
 
+/** Orders subscriptions for a test: active ones before disabled ones, then immediate ones before batches. */
+const preference = ({ is_active: isActive, delivery_kind: kind }: Subscription) =>
+  (isActive ? 0 : 2) + (kind === "immediate" ? 0 : 1);
+
 /** Sends the event as a test to the selected subscription and shows the receiver's response. */
 function TestAtSubscription({
   event,
   subscriptions,
 }: EventProps & { subscriptions: readonly Subscription[] }) {
   const [chosen, setChosen] = useState("");
-  const one =
-    subscriptions.find(({ id }) => id === chosen) ??
-    subscriptions.find(({ is_active: isActive }) => isActive) ??
-    subscriptions[0];
+  const sorted = subscriptions.toSorted((a, b) => preference(a) - preference(b));
+  const one = sorted.find(({ id }) => id === chosen) ?? sorted[0];
   if (one === undefined)
     return (
       <Text size="sm">
@@ -142,7 +163,10 @@ function TestAtSubscription({
       <NativeSelect
         label="Subscription"
         maw={420}
-        data={subscriptions.map(({ id, label }) => ({ value: id, label }))}
+        data={sorted.map(({ id, label, delivery_kind: kind }) => ({
+          value: id,
+          label: `${label} (${kind})`,
+        }))}
         value={one.id}
         onChange={(change) => setChosen(change.currentTarget.value)}
       />

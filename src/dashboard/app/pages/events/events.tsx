@@ -1,13 +1,14 @@
-import { Stack, Text } from "@mantine/core";
+import { Stack, Text, Title } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 
 import { DataTable } from "../../ui/data-table.tsx";
 import { TextFilter, useFilters } from "../../ui/filters.tsx";
-import { counted, sentence } from "../../ui/format.ts";
-import { PageHeader, TextLink, Dimmed } from "../../ui/layout.tsx";
+import { counted } from "../../ui/format.ts";
+import { Dimmed, PageHeader, PageLink } from "../../ui/layout.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";
 import { useReader } from "../webhooks/data/data.ts";
 import { type CatalogEvent, catalogOptions } from "../webhooks/data/reads.ts";
+import css from "./events.module.css";
 import { eventsLike } from "./schema-fields.ts";
 
 /** Catalog of all events that a webhook subscription can receive. */
@@ -18,7 +19,7 @@ export function Page() {
     <>
       <PageHeader
         title="Event catalog"
-        description="Every event that ReviewRelay can send, with its fields and examples."
+        description="Every event that a webhook can send you, with its fields and an example."
       />
       <Stack gap="md">
         <search aria-label="Search events" style={{ maxWidth: 420 }}>
@@ -56,24 +57,61 @@ function EventList({ events, typed }: EventListProps) {
           Try a shorter search, such as “review” or “response”.
         </EmptyState>
       )}
-      {events.length > 0 && (
-        <DataTable
-          caption="Events"
-          rows={events}
-          rowKey={({ value }) => value}
-          columns={({ value, category, description, in_batch: inBatch }) => ({
-            Event: (
-              <>
-                <TextLink href={`/events/${value}`}>
-                  <code>{value}</code>
-                </TextLink>
-                <Dimmed>{`${sentence(category)}${inBatch ? ", in batches" : ""}`}</Dimmed>
-              </>
-            ),
-            Description: description,
-          })}
+      {CATEGORIES.map(([category, title]) => (
+        <Category
+          key={category}
+          title={title}
+          events={events.filter((one) => one.category === category)}
         />
-      )}
+      ))}
     </>
   );
+}
+
+const CATEGORIES = [
+  ["review", "Reviews"],
+  ["response", "Responses"],
+  ["posting", "Publishing of responses"],
+  ["connection", "Connections to review sites"],
+  ["test", "Test"],
+] as const;
+
+interface CategoryProps {
+  readonly title: string;
+  readonly events: readonly CatalogEvent[];
+}
+
+function Category({ title, events }: CategoryProps) {
+  if (events.length === 0) return null;
+  return (
+    <section aria-label={title}>
+      <Title order={2} size="h5" mb="xs">
+        {title}
+      </Title>
+      <DataTable
+        caption={title}
+        rows={events}
+        rowKey={({ value }) => value}
+        lines={css.lines}
+        columns={({ value, description, in_batch: isInBatch, subscribable }) => ({
+          Event: (
+            <PageLink href={`/events/${value}`} className="row-link">
+              <code>{value}</code>
+            </PageLink>
+          ),
+          Description: (
+            <Text size="sm" className={css.words}>
+              {description}
+            </Text>
+          ),
+          Sent: <Dimmed>{sentWhen(isInBatch, subscribable)}</Dimmed>,
+        })}
+      />
+    </section>
+  );
+}
+
+function sentWhen(isInBatch: boolean, isSubscribable: boolean): string {
+  if (!isSubscribable) return "On request";
+  return isInBatch ? "Immediately or in batches" : "Immediately";
 }

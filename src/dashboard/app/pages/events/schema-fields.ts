@@ -47,6 +47,35 @@ export function fieldsOf(schema: Schema, path = "", presence: Presence = "always
   return [...own, ...parts, ...forms, ...elements];
 }
 
+/** Returns the fields of an event in the order of its example body. Fields that the example lacks come last. */
+export function bodyFields({ value, schema, example }: BodyOf): SchemaField[] {
+  const fields = inOrderOf(example, fieldsOf(schema));
+  // Events about a connection share a schema, which lists all of their names.
+  return fields.map((one) =>
+    one.path === "event" ? { ...one, type: JSON.stringify(value) } : one,
+  );
+}
+
+type BodyOf = Pick<CatalogEvent, "value" | "schema" | "example">;
+
+/** Sorts the fields at a depth of the path by the names in `example`, each followed by the fields inside it. */
+function inOrderOf(example: unknown, fields: readonly SchemaField[], depth = 0): SchemaField[] {
+  const inside: object = typeof example === "object" && example !== null ? example : {};
+  const values = new Map<string, unknown>(Object.entries(inside));
+  const names = [...values.keys()];
+  const place = (name: string) => (values.has(name) ? names.indexOf(name) : names.length);
+  const byName = Map.groupBy(fields, ({ path }) => nameAt(path, depth));
+  return [...byName]
+    .toSorted(([a], [b]) => place(a) - place(b))
+    .flatMap(([name, group]) => {
+      const isOwn = ({ path }: SchemaField) => nameAt(path, depth + 1) === "";
+      const nested = group.filter((one) => !isOwn(one));
+      return [...group.filter(isOwn), ...inOrderOf(values.get(name), nested, depth + 1)];
+    });
+}
+
+const nameAt = (path: string, depth: number) => (path.split(".")[depth] ?? "").replace("[]", "");
+
 function typeOf(schema: Schema): string {
   if ("const" in schema) return JSON.stringify(schema.const);
   if (schema.anyOf !== undefined) return [...new Set(schema.anyOf.map(typeOf))].join(" or ");
@@ -66,19 +95,19 @@ export function eventsLike(events: readonly CatalogEvent[], typed: string): Cata
   });
 }
 
-/** Describes in a sentence whether the subscription receives this event when it occurs. */
+/** Describes whether the subscription receives this event when it happens. A test is sent in any case. */
 export function reachOf(
   event: Pick<CatalogEvent, "value" | "in_batch" | "subscribable">,
   subscription: Pick<Subscription, "delivery_kind" | "events">,
 ): string {
-  if (!event.subscribable) return "Sent on request only.";
+  if (!event.subscribable) return "Sent only when you ask for it here.";
   const { delivery_kind: kind, events } = subscription;
   if (kind === "batch")
     return event.in_batch
-      ? "Included in the next batch of this subscription."
-      : "Not sent to this subscription, because it is not part of batches.";
+      ? "When it happens, this subscription gets it in its next batch. A test is sent at once."
+      : "This subscription does not get it, because it is not part of batches. A test is sent anyway.";
   const isSubscribed = events === null || events.includes(event.value);
   return isSubscribed
-    ? "Sent to this subscription immediately."
-    : "Not sent to this subscription, because its event filter excludes it.";
+    ? "When it happens, it is sent to this subscription immediately."
+    : "This subscription does not get it, because its event filter excludes it. A test is sent anyway.";
 }

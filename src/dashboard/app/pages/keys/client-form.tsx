@@ -146,7 +146,7 @@ function GrantsField({ form, isPlatform }: FieldsProps & { readonly isPlatform: 
           <Checkbox
             value="authorization_code"
             label="Authorization code"
-            description="Users sign in on the ReviewRelay page."
+            description="Users sign in on our sign-in page."
           />
           <Checkbox
             value="refresh_token"

@@ -22,7 +22,7 @@ export function Page() {
     <>
       <PageHeader
         title="Accounts"
-        description="Your customers. Accounts are created and closed by ReviewRelay."
+        description="Your customers. We create and close accounts for you."
       />
       <FilterBar count={count} onClear={clear}>
         <TextFilter label="Name" value={name} onChange={(next) => set({ name: next })} />
@@ -37,7 +37,7 @@ export function Page() {
           <EmptyState icon="building" title={count > 0 ? "No account matches" : "No accounts yet"}>
             {count > 0
               ? "Search matches any part of a name. Clear the filters to see all."
-              : "ReviewRelay creates accounts for you. Contact support to add the first one."}
+              : "We create accounts for you. Ask our support to add the first one."}
           </EmptyState>
         }
         table={{
@@ -56,7 +56,7 @@ function columnsOf(
   onAct: (account: Account) => void,
 ): Readonly<Record<string, ReactNode>> {
   return {
-    Name: <CellText title={one.name}>Number {one.id}</CellText>,
+    Name: <CellText title={one.name}>ID {one.id}</CellText>,
     Plan: one.plan.name,
     Stores: <Stores stores={one.stores} />,
     State: <StateBadge state={one.is_active ? "active" : "inactive"} />,

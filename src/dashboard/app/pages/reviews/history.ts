@@ -48,16 +48,16 @@ export function isDescribed(event: string): event is keyof typeof DESCRIPTIONS {
 }
 
 export const DESCRIPTIONS = {
-  review_received: () => ({ what: "reported the review" }),
+  review_received: () => ({ what: "published the review" }),
   review_updated: ({ changed, restored }) => ({
     what:
       restored === true
         ? "restored the removed review"
-        : `reported a change to ${wordsFor(changed, FIELD_NAMES) || "the review"}`,
+        : `published a change to ${wordsFor(changed, FIELD_NAMES) || "the review"}`,
   }),
   review_removed: () => ({ what: "removed the review" }),
   profanity_detected: ({ words }) => ({
-    what: "reported a text with strong language",
+    what: "published a text with strong language",
     quote: wordsFor(words),
   }),
   review_flagged: ({ reason }) => ({ what: "flagged the review", ...quoteOf(reason) }),
@@ -78,10 +78,26 @@ export const DESCRIPTIONS = {
     return { what: "rejected the response", more: `${reason} ${advice} (${String(code)})` };
   },
   homeowner_notified_of_response: ({ native_email: mail }) => ({
-    what: "forwarded the response",
+    what: "confirmed the response",
     more: textOf(mail) === undefined ? "" : (MAIL_NOTICES[String(mail)] ?? ""),
   }),
 } satisfies Record<string, Describe>;
+
+/** State of a response at the review site. */
+type Posting =
+  | { readonly state: "waiting" | "published" }
+  | { readonly state: "rejected"; readonly reason: string };
+
+/** Returns whether the review site has published the present response, by the last entry about it. */
+export function postingOf(history: readonly HistoryEntry[]): Posting {
+  const last = history.findLast(({ event }) => event.startsWith("response_"));
+  if (last?.event === "response_post_failed") {
+    const { reason, advice } = errorText(textOf(fieldsOf(last.metadata)["error_code"]) ?? null);
+    return { state: "rejected", reason: `${reason} ${advice}` };
+  }
+  const isSent = last?.event === "response_submitted" || last?.event === "response_updated";
+  return { state: isSent ? "waiting" : "published" };
+}
 
 const FIELD_NAMES: Readonly<Record<string, string>> = {
   rate: "the rating",

@@ -1,13 +1,16 @@
 import { Dimmed } from "../../ui/layout.tsx";
-import { Button, Group, Stack, Text, Textarea } from "@mantine/core";
+import { Alert, Button, Group, Stack, Text, Textarea } from "@mantine/core";
 import { useEffect, useRef, useState } from "react";
 import { useSearchParams } from "wouter";
 
 import { ConfirmedAction } from "../../ui/dialog.tsx";
+import { Tag } from "../../ui/badges.tsx";
 import { Form, SubmitButton, useForm } from "../../ui/form.tsx";
 import { number } from "../../ui/format.ts";
+import { Icon } from "../../ui/icon.tsx";
 import { Time } from "../../ui/time.tsx";
-import { useNames, useReviewActions, type Review } from "./data.ts";
+import { useNames, useReviewActions, type Review, type ReviewWithHistory } from "./data.ts";
+import { postingOf } from "./history.ts";
 import css from "./review.module.css";
 
 const MAX_CHARS = 10_000;
@@ -19,8 +22,14 @@ export interface ReviewAtSiteProps {
   readonly source: string;
 }
 
+interface ResponseProps {
+  readonly review: ReviewWithHistory;
+  /** Name of the review site that published the review. */
+  readonly source: string;
+}
+
 /** Shows the response to a review, or the form to write a response. */
-export function Response({ review, source }: ReviewAtSiteProps) {
+export function Response({ review, source }: ResponseProps) {
   const [isEditing, setEditing] = useState(false);
   const { response, removed_at: removedAt } = review;
   if (response === null && removedAt !== null)
@@ -29,20 +38,21 @@ export function Response({ review, source }: ReviewAtSiteProps) {
     return <ResponseForm review={review} source={source} onClose={undefined} />;
   if (isEditing)
     return <ResponseForm review={review} source={source} onClose={() => setEditing(false)} />;
-  return <ResponseText review={review} response={response} onEdit={() => setEditing(true)} />;
+  const edit = () => setEditing(true);
+  return <ResponseText review={review} source={source} response={response} onEdit={edit} />;
 }
 
-interface ResponseTextProps {
-  readonly review: Review;
+interface ResponseTextProps extends ResponseProps {
   readonly response: NonNullable<Review["response"]>;
   readonly onEdit: () => void;
 }
 
-function ResponseText({ review, response, onEdit }: ResponseTextProps) {
+function ResponseText({ review, source, response, onEdit }: ResponseTextProps) {
   const names = useNames();
   const { deleteResponse } = useReviewActions(review.id);
   return (
     <Stack gap="sm">
+      {review.removed_at === null && <PostingState review={review} source={source} />}
       <Text className={css.asWritten}>{response.body}</Text>
       <Dimmed size="sm">
         {response.user_id === null ? "Written on the site" : names.user(response.user_id)},{" "}
@@ -71,6 +81,28 @@ function ResponseText({ review, response, onEdit }: ResponseTextProps) {
   );
 }
 
+/** Shows whether the review site has published the response, and if it refused it, why and what to do. */
+function PostingState({ review, source }: ResponseProps) {
+  const posting = postingOf(review.history);
+  if (posting.state !== "rejected")
+    return (
+      <div>
+        <Tag color={posting.state === "published" ? "teal" : "blue"}>
+          {posting.state === "published" ? "Published on" : "On its way to"} {source}
+        </Tag>
+      </div>
+    );
+  return (
+    <Alert
+      color="red"
+      icon={<Icon name="alert" />}
+      title={`${source} did not publish this response`}
+    >
+      {posting.reason}
+    </Alert>
+  );
+}
+
 interface ResponseFormProps extends ReviewAtSiteProps {
   /** Closes the form and shows the existing response again; undefined if the review has no response yet. */
   readonly onClose: (() => void) | undefined;
@@ -90,7 +122,7 @@ function ResponseForm({ review, source, onClose }: ResponseFormProps) {
     name: `review:${review.id}:response`,
     initial: { body: review.response?.body ?? "" },
     send: ({ body }) => respond(body),
-    done: isFirst ? "The response is queued for the review site." : "The response is changed.",
+    done: isFirst ? `Your response is on its way to ${source}.` : "Your response is changed.",
     onDone: () => onClose?.(),
   });
   const { body } = form.draft;

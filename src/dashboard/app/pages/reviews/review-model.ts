@@ -12,7 +12,7 @@ interface Transition {
 const CLOSING_MOVES: readonly Transition[] = [
   { to: "accepted", action: "Accepted" },
   { to: "rejected", action: "Rejected" },
-  { to: "withdrawn", action: "Withdraw" },
+  { to: "withdrawn", action: "Withdrawn" },
 ];
 
 /** Returns the states to which a flag can change. A closed flag cannot change any more. */
@@ -23,10 +23,10 @@ export function transitionsOf(status: string | undefined): readonly Transition[]
 
 /** Maps the status of a flag to an explanation for users. */
 export const FLAG_MEANING: Readonly<Record<string, string>> = {
-  open: "The review is flagged and waits to be checked.",
+  open: "The review is flagged. Nobody has checked it yet.",
   under_review: "The review site is checking the review.",
-  accepted: "The review site accepted the flag: the review should be removed.",
-  rejected: "The review site rejected the flag: the review stays.",
+  accepted: "The review site agreed with the flag, so it should remove the review.",
+  rejected: "The review site rejected the flag, so the review stays.",
   withdrawn: "The flag was withdrawn.",
 };
 

@@ -289,7 +289,7 @@ function FlagMoves({ review }: { readonly review: Review }) {
     <Stack gap="xs">
       <Group gap="xs" component="fieldset">
         <Text size="sm" fw={500} component="legend" mb={6}>
-          Change the flag
+          Change the flag to
         </Text>
         {transitionsOf(review.flag?.status).map(({ to, action }) => (
           <Button
@@ -305,7 +305,7 @@ function FlagMoves({ review }: { readonly review: Review }) {
         ))}
       </Group>
       {error !== null && <ErrorNotice error={error} />}
-      <Dimmed>The account owner is notified of each change.</Dimmed>
+      <Dimmed>The account owner gets an email about each change.</Dimmed>
     </Stack>
   );
 }

@@ -2,11 +2,12 @@ import { Button, Group, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 
 import { useApi, useSession } from "../../session/session.tsx";
-import { useFilters } from "../../ui/filters.tsx";
+import { TextFilter, useFilters } from "../../ui/filters.tsx";
 import { counted } from "../../ui/format.ts";
 import { PageHeader, Panel } from "../../ui/layout.tsx";
 import { StateBadge, StateSummary } from "../../ui/badges.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";
+import { hasWords } from "../../ui/text-query.ts";
 import { Day } from "../../ui/time.tsx";
 import { byStore, errorText, isBroken, type StoreGroup } from "./site-words.ts";
 import { sitesOptions, type StoreReviewSite } from "./data.ts";
@@ -24,11 +25,18 @@ export function Page() {
   );
 }
 
+/** Number of connections from which the page has a search field. */
+const SEARCH_FROM = 12;
+
 function Sites({ sites }: { readonly sites: readonly StoreReviewSite[] }) {
-  const { get, set } = useFilters(["show"]);
+  const { get, set, field } = useFilters(["show", "q"]);
+  const typed = get("q") ?? "";
   const broken = sites.filter(isBroken);
   if (sites.length === 0) return <NoSites />;
   const isBrokenOnly = get("show") === "broken" && broken.length > 0;
+  const shown = (isBrokenOnly ? broken : sites).filter((one) =>
+    hasWords(`${one.store_name} ${one.name}`, typed),
+  );
   return (
     <Stack gap="lg">
       <StateSummary
@@ -55,7 +63,21 @@ function Sites({ sites }: { readonly sites: readonly StoreReviewSite[] }) {
           ? "New reviews arrive automatically."
           : "They are listed first, each with the next step."}
       </StateSummary>
-      {byStore(isBrokenOnly ? broken : sites).map((store) => (
+      {sites.length >= SEARCH_FROM && (
+        <TextFilter
+          label="Search"
+          isLabelled={false}
+          placeholder="Store or review site"
+          maw={420}
+          {...field("q")}
+        />
+      )}
+      {shown.length === 0 && (
+        <EmptyState icon="search" title="No connection matches">
+          Try the name of a store or of a review site.
+        </EmptyState>
+      )}
+      {byStore(shown).map((store) => (
         <Store key={store.id} store={store} />
       ))}
     </Stack>
@@ -100,9 +122,11 @@ function Axis({ title, axis }: { readonly title: string; readonly axis: StoreRev
           <Text span fw={600} inherit>
             {advice}
           </Text>{" "}
-          <Text span c="dimmed" inherit>
-            ({code})
-          </Text>
+          {code !== null && (
+            <Text span c="dimmed" inherit>
+              ({code})
+            </Text>
+          )}
         </Text>
       )}
     </div>

@@ -25,7 +25,9 @@ export function Page({ code, onDone }: PageProps) {
     <Frame title="Webhook alerts">
       {data === undefined ? (
         <>
-          <Text size="sm">Confirm that alerts about webhooks may be sent to your address.</Text>
+          <Text size="sm">
+            Confirm that you want an email at this address when webhooks have a problem.
+          </Text>
           {error !== null && <ErrorNotice error={error} />}
           <Button loading={isPending} onClick={() => mutate()}>
             Confirm the address

@@ -1,8 +1,9 @@
 import { Checkbox, Group, Paper, Stack, Text, Title } from "@mantine/core";
-import { useDocumentTitle } from "@mantine/hooks";
 import type { ReactNode } from "react";
 
-import { BrandMark } from "../../shell/brand.tsx";
+import { useBrand } from "../../session/session.tsx";
+import { BrandLogo } from "../../shell/brand.tsx";
+import { usePageTitle } from "../../ui/brand-name.ts";
 import css from "./sign-in.module.css";
 
 interface FrameProps {
@@ -11,17 +12,23 @@ interface FrameProps {
   readonly below?: ReactNode;
 }
 
-/** Layout of the pages that need no session, such as the sign-in page. */
+/**
+ * Layout of the pages that need no session, such as the sign-in page. They have the brand of the last session in this
+ * browser. Before the first one they name nobody, because the visitor may belong to a company with a white label.
+ */
 export function Frame({ title, children, below }: FrameProps) {
-  useDocumentTitle(`${title} · ReviewRelay`);
+  usePageTitle(title);
+  const brand = useBrand();
   return (
     <main className={css.frame}>
       <Stack gap="lg">
         <Group gap="xs" justify="center">
-          <BrandMark size={28} />
-          <Text fw={650} size="lg">
-            ReviewRelay
-          </Text>
+          <BrandLogo logoUrl={brand?.logoUrl ?? null} size={brand === undefined ? 36 : 28} />
+          {brand !== undefined && (
+            <Text fw={650} size="lg">
+              {brand.name}
+            </Text>
+          )}
         </Group>
         <Paper withBorder shadow="xs" p={{ base: "lg", xs: "xl" }}>
           <Stack>

@@ -69,7 +69,9 @@ function Enrolment({ api, onDone, onBack }: EnrolmentProps) {
       {kind === undefined && (
         <Stack>
           <Text size="sm">
-            Your company requires two-step verification. Choose a second factor for your sign-ins.
+            Your company requires a second step after the password. Choose how you confirm your
+            sign-ins: with a passkey (the fingerprint, face or PIN of your device), or with a code
+            from an authenticator app on your phone.
           </Text>
           {hasPasskeys() && (
             <Choice icon="key" isFirst onClick={() => setKind("passkey")}>

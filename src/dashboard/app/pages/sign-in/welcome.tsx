@@ -25,8 +25,8 @@ export function Welcome({ invitation: { code, email }, onDone }: WelcomeProps) {
   return (
     <Frame title="Welcome">
       <Text size="sm">
-        Choose a password for your account{email !== "" && <strong> {email}</strong>}. The link
-        works once.
+        Your account{email !== "" && <strong> {email}</strong>} is ready. Choose a password to sign
+        in.
       </Text>
       <NewPassword email={email} action="Set the password and sign in" onPassword={accept}>
         <Remember value={remember} onChange={setRemember} />

@@ -102,7 +102,7 @@ function VerifyStep({ id }: { readonly id: string }) {
     <Stack maw={760} gap="lg">
       <Text size="sm">
         {data === undefined ? "The subscription" : `“${data.label}”`} is active. Complete three
-        steps so that your endpoint accepts only events from ReviewRelay.
+        steps so that your endpoint accepts only our events.
       </Text>
       <Panel title="1. Store the secret">
         <Text size="sm" mb="sm">

@@ -186,7 +186,7 @@ function settingsOf(one: Subscription): Readonly<Record<string, ReactNode>> {
       Events: one.events === null ? "All" : one.events.join(", "),
       Body: one.payload_mode === "full" ? "Full" : "Minimal",
       Order: one.ordering === "review" ? "Strict per review" : "Strict across all events",
-      "ReviewRelay emails": one.suppress_native_notifications ? "Off" : "On",
+      "Our emails": one.suppress_native_notifications ? "Off" : "On",
     }),
     "Standard Webhooks": one.standard_webhooks ? "Headers sent" : "Headers not sent",
     Secret: (

@@ -80,7 +80,7 @@ const DIAGNOSIS_BY_CODE: Readonly<Record<string, Diagnosis>> = {
 const INTERRUPTED_DIAGNOSIS: Diagnosis = {
   title: "Interrupted by us",
   advice:
-    "ReviewRelay restarted during this attempt, so we do not know whether you received the event. It is sent again with the same X-SVC-Delivery. The attempt does not count as a failure.",
+    "Our service restarted during this attempt, so we do not know whether you received the event. It is sent again with the same X-SVC-Delivery. The attempt does not count as a failure.",
 };
 
 /** Explains the result of a delivery attempt. */

@@ -29,8 +29,8 @@ export function DeliveryFields({ form }: FieldsProps) {
         <BodyChoice form={form} />
         <OrderChoice form={form} />
         <Switch
-          label="Turn off ReviewRelay emails"
-          description="Your system sends its own emails: ReviewRelay does not email reviewers and account owners of your accounts about review actions while this subscription is active."
+          label="Turn off our emails"
+          description="Your system sends its own emails: we do not email reviewers and account owners of your accounts about review actions while this subscription is active."
           checked={draft.suppress_native_notifications}
           onChange={(event) =>
             form.edit({ suppress_native_notifications: event.currentTarget.checked })

@@ -80,7 +80,7 @@ export function HealthSummary({ health, isActive }: HealthSummaryProps) {
             (quarantineHint(health.quarantined) ?? queueHint(age))
           ) : (
             <>
-              not sent: ReviewRelay has an outage since <Time at={health.outage_since} />
+              not sent: we have had an outage since <Time at={health.outage_since} />
             </>
           )
         }
@@ -99,7 +99,7 @@ function quarantineHint([first, ...others]: Health["quarantined"]) {
   return (
     <>
       not sent: {lane} {event !== null && `behind event ${event} `}since <Time at={since} />,
-      because of a problem in ReviewRelay ({reason.replaceAll("_", " ")})
+      because of a problem on our side ({reason.replaceAll("_", " ")})
       {others.length > 0 && `, and ${counted(others.length, "other lane")}`}
     </>
   );
