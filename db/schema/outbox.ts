@@ -52,7 +52,7 @@ export const outbox = pgTable(
     attempt: smallint("attempt").notNull().default(1),
     /**
      * State of the entry. pending: due as soon as it is the first entry of its lane. waiting: due for a retry at
-     * due_at. The dispatcher changes state and due_at.
+     * due_at. The dispatcher changes state and due_at, and the API makes a retry due at once (contract 6.14).
      */
     state: state("pending", "waiting"),
     dueAt: instant("due_at"),

@@ -12,6 +12,7 @@ import {
   ulidText,
 } from "../http/text.ts";
 import { CATALOG } from "../outbox/event.ts";
+import { type EventNumbers, MAX_NUMBERS, readNumbers } from "../outbox/event-numbers.ts";
 import {
   AttemptSummaryObject,
   DELIVERY_STATES,
@@ -37,6 +38,7 @@ export const ListedDeliveryObject = Type.Object(
     state: literals(DELIVERY_STATES, { description: "State of the delivery's last round." }),
     created_at: instantAnswer(),
     settled_at: orNull(instantAnswer()),
+    listed_at: instantAnswer(),
     review_id: orNull(Type.Integer()),
     external_review_id: orNull(Type.String()),
     rate: orNull(Type.Integer()),
@@ -67,25 +69,10 @@ export type ListedDelivery = RowOf<typeof ListedDeliveryObject>;
 const NOT_DELIVERED = "not_delivered";
 const ATTEMPT_OUTCOMES = [...OUTCOMES, NOT_DELIVERED] as const;
 
-/** The most numbers of events in a filter. One call loads the deliveries of all of them. */
-const MAX_NUMBERS = 500;
-const NUMBERS_PATTERN = "^[1-9][0-9]{0,15}(-[1-9][0-9]{0,15})?$";
+/** A rough pattern for clients. The format checks each number and range. */
+const NUMBERS_PATTERN = "^[1-9][0-9,-]*$";
 const NUMBERS_FORMAT = "event numbers";
 FormatRegistry.Set(NUMBERS_FORMAT, (text) => readNumbers(text) !== undefined);
-
-/** The numbers of events from `first` to `last` (contract 7.19). */
-interface EventNumbers {
-  readonly first: number;
-  readonly last: number;
-}
-
-/** Parses one number of an event, such as `17`, or a range such as `17-25`; undefined if the text is neither. */
-export function readNumbers(text: string): EventNumbers | undefined {
-  if (!new RegExp(NUMBERS_PATTERN).test(text)) return undefined;
-  const [first = 0, last = first] = text.split("-").map(Number);
-  const isValid = first <= last && last - first < MAX_NUMBERS && Number.isSafeInteger(last);
-  return isValid ? { first, last } : undefined;
-}
 
 /** Filters of the list of deliveries (contract 6.19). */
 export const deliveryFilters = {
@@ -99,9 +86,9 @@ export const deliveryFilters = {
       format: NUMBERS_FORMAT,
       // The OpenAPI description omits the format, which clients do not know.
       characters: { format: undefined },
-      examples: ["17-25"],
-      explain: `must be a number from 1 to ${Number.MAX_SAFE_INTEGER}, or a range of at most ${MAX_NUMBERS} such as 17-25`,
-      description: `The number of an event (\`X-SVC-Sequence\`), or a range of at most ${MAX_NUMBERS}.`,
+      examples: ["17-25,31"],
+      explain: `must be numbers from 1 to ${Number.MAX_SAFE_INTEGER} and ranges, ${MAX_NUMBERS} in all, such as 17-25,31`,
+      description: `Numbers of events (\`X-SVC-Sequence\`) and ranges, at most ${MAX_NUMBERS} in all.`,
     }),
   ),
   state: Type.Optional(
@@ -128,7 +115,7 @@ export interface DeliveryFilter {
   readonly externalReviewId: string | undefined;
   readonly event: string | undefined;
   readonly eventId: string | undefined;
-  readonly numbers: EventNumbers | undefined;
+  readonly numbers: readonly EventNumbers[] | undefined;
   readonly state: DeliveryState | undefined;
   readonly outcome: AttemptOutcome | undefined;
   readonly status: string | undefined;

@@ -43,9 +43,9 @@ export const AttemptObject = Type.Object(
     id: Type.String({ description: "ULID." }),
     event_id: eventId,
     event: Type.String(),
-    attempt: Type.Integer({ description: "Number of the attempt, 1 to 4, as in `X-SVC-Attempt`." }),
+    attempt: Type.Integer({ description: "1 to 4, as in `X-SVC-Attempt`." }),
     round: Type.Integer({
-      description: "Number of the round, from 1. Each redelivery starts another round.",
+      description: "From 1. Each redelivery starts another.",
     }),
     sequence: Type.Integer({ description: "Position of the round in the queue." }),
     started_at: instantAnswer(),
@@ -154,9 +154,7 @@ export const RecoverBody = Type.Object(
   {
     since: instantText(),
     until: Type.Optional(instantText()),
-    dry_run: Type.Optional(
-      Type.Boolean({ description: "Whether to only count the events and queue none." }),
-    ),
+    dry_run: Type.Optional(Type.Boolean({ description: "Whether to count without queueing." })),
   },
   { title: "Recovery", additionalProperties: false },
 );
@@ -209,8 +207,11 @@ export const QueuedEventAnswer = Type.Object({ event_id: eventId }, { title: "Qu
 export const RecoverAnswer = Type.Object(
   {
     queued: Type.Integer({
-      description: "Number of events that this call queued, or with `dry_run` would queue.",
+      description: "Number of events that it queued, or would queue.",
     }),
+    sequences: Type.Optional(
+      Type.String({ examples: ["17-25,31"], description: "Their numbers, if all have one." }),
+    ),
   },
   { title: "RecoveredEvents", examples: [{ queued: 12 }] },
 );

@@ -111,6 +111,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   last_used_at: "Time of the latest use.",
   limit: "Rows per page; 50 by default.",
   linked_at: "Time of the first sign-in with it.",
+  listed_at: "Time by which it is sorted.",
   location_count: "Number of stores that the user may see.",
   locked_until: "End of the sign-in lock.",
   logo_url: "URL of the logo.",

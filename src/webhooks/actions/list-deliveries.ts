@@ -144,16 +144,27 @@ function rowOfDeliveries(
 async function eventsNamedBy({ tx, subscription, filter }: ListQuery) {
   const { eventId, numbers, reviewId, externalReviewId } = filter;
   const named = eventId === undefined ? [] : [[eventId]];
-  if (numbers !== undefined) {
-    const count = numbers.last - numbers.first + 1;
-    named.push(await eventsOfNumbers(tx, subscription.id, [numbers.first], count));
-  }
+  if (numbers !== undefined) named.push(await eventsNumbered(tx, subscription.id, numbers));
   if (reviewId !== undefined || externalReviewId !== undefined) {
     const review = { reviewId: reviewId ?? null, externalId: externalReviewId ?? null };
     named.push(await eventsOfReviews(tx, subscription.partnerId, review));
   }
   const [first, ...others] = named;
   return first?.filter((one) => others.every((other) => other.includes(one)));
+}
+
+/** Finds the events with these numbers: one range by one search, and several ranges number by number. */
+function eventsNumbered(
+  tx: Tx,
+  id: string,
+  ranges: NonNullable<DeliveryFilter["numbers"]>,
+): Promise<string[]> {
+  const [{ first, last } = { first: 0, last: 0 }] = ranges;
+  if (ranges.length === 1) return eventsOfNumbers(tx, id, [first], last - first + 1);
+  const numbers = ranges.flatMap((one) =>
+    Array.from({ length: one.last - one.first + 1 }, (_, i) => one.first + i),
+  );
+  return eventsOfNumbers(tx, id, [...new Set(numbers)]);
 }
 
 /**
@@ -192,13 +203,12 @@ async function listNamedDeliveries(
  */
 function rowOf({ listedAt, filter, condition }: ListQuery, loaded: LoadedDelivery): Candidate[] {
   const { delivery, position, newestMatch, isAttempted } = loaded;
-  const { eventId } = delivery;
+  const { eventId, listedAt: at } = delivery;
   if (listedAt === "attempt" || (listedAt === "either" && isAttempted))
     return newestMatch === undefined
       ? []
-      : [{ attempt: newestMatch.id, eventId, at: newestMatch.startedAt, isMatch: true }];
+      : [{ attempt: newestMatch.id, eventId, at, isMatch: true }];
   if (condition !== undefined && newestMatch === undefined) return [];
-  const at = delivery.createdAt;
   const { since, until } = filter;
   const isWithin = (since === undefined || at >= since) && (until === undefined || at < until);
   return isWithin ? [{ entry: position, eventId, at, isMatch: true }] : [];
@@ -327,7 +337,7 @@ function loadCandidates(
  * each of them blocks.
  */
 async function loadDeliveries(
-  { tx, subscription, range, condition }: ListQuery,
+  { tx, subscription, range, condition, listedAt }: ListQuery,
   eventIds: readonly string[],
   since: Date,
 ): Promise<ReadonlyMap<string, LoadedDelivery>> {
@@ -341,15 +351,19 @@ async function loadDeliveries(
   return new Map(
     lastRounds.map((row) => {
       const own = byEvent.get(row.eventId) ?? [];
+      const newestMatch = own.find(({ isMatch }) => isMatch);
+      const isAttempted = own.length > 0;
+      const isAtAttempt = listedAt === "attempt" || (listedAt === "either" && isAttempted);
       const delivery = {
         ...row,
+        // The queue time of an entry is that of its round: an event that was queued again is listed at that time.
+        listedAt: (isAtAttempt ? newestMatch?.startedAt : undefined) ?? row.recordedAt,
         state: deliveryState(row.state, subscription),
         waitingBehind: blocked.get(row.eventId) ?? null,
         attempts: own.slice(0, ATTEMPTS_LISTED).toReversed(),
       };
-      const newestMatch = own.find(({ isMatch }) => isMatch);
       const { position } = row;
-      return [row.eventId, { delivery, position, isAttempted: own.length > 0, newestMatch }];
+      return [row.eventId, { delivery, position, isAttempted, newestMatch }];
     }),
   );
 }

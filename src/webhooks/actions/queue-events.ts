@@ -11,7 +11,7 @@ import { BATCH_EVENTS, SUBSCRIBABLE_EVENTS, type EventValue } from "../../outbox
 import { windowErrors } from "../decide.ts";
 import type { RecoverInput, RedeliverInput } from "../delivery-model.ts";
 import type { Subscription } from "../model.ts";
-import { appendEntries, lockSequence } from "../queries/entries.ts";
+import { appendEntries, hastenRetry, lockSequence } from "../queries/entries.ts";
 import { deliveryOf, eventsOfNumbers, lastRoundsOf } from "../queries/events.ts";
 import { saveRecovered, stillMissing, undelivered } from "../queries/missed.ts";
 import { subscriptionById } from "../queries/subscriptions.ts";
@@ -65,6 +65,7 @@ export async function queueTest(
 
 /**
  * Queues a settled event again at the end of the queue, as a new round of attempts with the same id (contract 6.14).
+ * An event that waits for a retry keeps its place and its round; its next attempt is due now.
  */
 export async function redeliver(
   deps: WebhookDeps,
@@ -76,10 +77,12 @@ export async function redeliver(
   await deps.writerPool.transaction([found.partnerId], async (tx) => {
     const { subscription, lastSequence } = await lockActiveQueue(tx, found);
     const last = orNotFound(await deliveryOf(tx, found.id, eventId));
-    if (last.settledAt === null) throw new Problem("already_queued");
-    if (!isRecorded(last)) throw new Problem("not_found");
-    const entry = nextRound(last, now);
-    await appendEntries(tx, subscription, lastSequence, [entry]);
+    if (last.settledAt !== null) {
+      if (!isRecorded(last)) throw new Problem("not_found");
+      await appendEntries(tx, subscription, lastSequence, [nextRound(last, now)]);
+    } else if (!(await hastenRetry(tx, subscription, last.position))) {
+      throw new Problem("already_queued");
+    }
     await recordAudit(tx, {
       at: now,
       action: "WEBHOOK_REDELIVERED",
@@ -170,7 +173,8 @@ export function recoverErrors(
 }
 
 /**
- * Queues the undelivered events of a window again (contract 6.15), at most `RECOVER_LIMIT`, and returns their number.
+ * Queues the undelivered events of a window again (contract 6.15), at most `RECOVER_LIMIT`. Returns for each of them
+ * its number at the subscription, or null if it has none.
  *
  * Undelivered events are found without a lock and queued in chunks. The transaction of a chunk blocks the writers of
  * the partner's events for some tens of milliseconds, and checks again that its events are undelivered. So concurrent
@@ -182,15 +186,15 @@ export async function recover(
   caller: Caller,
   found: Subscription,
   range: RecoveredRange,
-): Promise<number> {
+): Promise<(number | null)[]> {
   const now = deps.clock.now();
   const window = { since: range.since, until: range.until ?? now };
   const search = searchOf(found, window);
   const { settledSince } = search;
   const missed = await undelivered(deps.db, found, search);
-  let queued = 0;
-  for (let from = 0; from === 0 || from < missed.ids.length; from += EVENTS_PER_CHUNK)
-    queued += await deps.writerPool.transaction([found.partnerId], async (tx) => {
+  const queued: (number | null)[] = [];
+  for (let from = 0; from === 0 || from < missed.ids.length; from += EVENTS_PER_CHUNK) {
+    const numbers = await deps.writerPool.transaction([found.partnerId], async (tx) => {
       const { subscription, lastSequence } = await (from === 0 ? lockActiveQueue : lockQueue)(
         tx,
         found,
@@ -199,18 +203,23 @@ export async function recover(
         await auditRecovery(tx, caller, { id: found.id, ...window, found: missed.ids.length, now });
       const chunk = missed.ids.slice(from, from + EVENTS_PER_CHUNK);
       const rows = await stillMissing(tx, found.id, chunk, settledSince);
-      const entries = rows.map(({ payloadMode, round, ...row }) => ({
-        ...row,
-        payloadMode: payloadMode ?? subscription.payloadMode,
-        round: round + 1,
-        recordedAt: now,
-      }));
+      const entries = rows.map((row) => {
+        const { number: _, payloadMode, round, ...kept } = row;
+        return {
+          ...kept,
+          payloadMode: payloadMode ?? subscription.payloadMode,
+          round: round + 1,
+          recordedAt: now,
+        };
+      });
       await appendEntries(tx, subscription, lastSequence, entries);
       if (from + EVENTS_PER_CHUNK >= missed.ids.length)
         await saveRecovered(tx, found.id, missed.progress);
-      return entries.length;
+      return rows.map(({ number }) => number);
     });
-  if (queued > 0) wake(deps, found);
+    queued.push(...numbers);
+  }
+  if (queued.length > 0) wake(deps, found);
   return queued;
 }
 

@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, isNull, max, sql } from "drizzle-orm";
+import { and, asc, eq, gt, isNull, max, not, sql } from "drizzle-orm";
 
 import type { Tx } from "../../../db/client.ts";
 import { anyOfQuery } from "../../../db/conditions.ts";
@@ -97,6 +97,33 @@ export async function appendEntries(
     .where(eq(outboxSequences.subscriptionId, id));
   const rows = entries.map((entry, i) => ({ ...entry, sequence: lastSequence + 1 + i }));
   await tx.insert(outbox).values(rows.map((row) => ({ ...row, subscriptionId: id, shard })));
+}
+
+/**
+ * Makes the retry of an entry due now, and with it the entries that wait behind it in its review. Returns false if the
+ * entry does not wait for a retry, or if this retry is due already and may be under way.
+ */
+export async function hastenRetry(
+  tx: Tx,
+  { id, shard }: Pick<Subscription, "id" | "shard">,
+  entry: number,
+): Promise<boolean> {
+  const { sequence, state, dueAt, behindUntil, skippedAt, isTest, reviewId } = outbox;
+  // The clock of PostgreSQL, by which retries are due.
+  const now = sql`now()`;
+  const isOwn = and(eq(outbox.shard, shard), eq(outbox.subscriptionId, id), isNull(skippedAt));
+  const [hastened] = await tx
+    .update(outbox)
+    .set({ dueAt: now })
+    .where(and(isOwn, eq(sequence, entry), eq(state, "waiting"), gt(dueAt, now)))
+    .returning({ reviewId });
+  if (hastened === undefined) return false;
+  const isOfReview = sql`coalesce(${reviewId}, 0) = ${hastened.reviewId ?? 0}`;
+  await tx
+    .update(outbox)
+    .set({ behindUntil: now })
+    .where(and(isOwn, isOfReview, gt(behindUntil, now), not(isTest)));
+  return true;
 }
 
 /** Skips queued tests. A test that the dispatcher has locked is left out, because its outcome is being committed. */

@@ -51,7 +51,7 @@ export function roundsOf(
 }
 
 /** The number of a row `h` of the log at its subscription (contract 7.19). */
-const NUMBER = sql.raw("h.sequence - coalesce(h.unlogged, 0)");
+export const NUMBER = sql.raw("h.sequence - coalesce(h.unlogged, 0)");
 
 const lastRoundsStatement = statement({
   name: "events.lastRounds",

@@ -10,7 +10,7 @@ import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
 import { instant, list, nullable, statement, value } from "../../../db/statement.ts";
 import type { Subscription } from "../model.ts";
 import { attemptsWithin } from "./attempts.ts";
-import { roundsOf, SINCE, sinceOf } from "./events.ts";
+import { NUMBER, roundsOf, SINCE, sinceOf } from "./events.ts";
 
 /** The search for undelivered events in a window of the history. */
 interface SearchWindow {
@@ -75,12 +75,16 @@ const missingStatement = statement({
     eventId: reviewHistory.eventId,
     event: reviewHistory.event,
     reviewId: reviewHistory.reviewId,
+    /** The number of the event at the subscription; null if it has none. */
+    number: nullable(outbox.sequence),
     round: outbox.round,
     payloadMode: nullable(outbox.payloadMode),
     batchJobId: outbox.batchJobId,
   },
   text: ({ id, ids, ...since }) => sql`
     select h.id as "reviewHistoryId", h.event_id as "eventId", h.event, h.review_id as "reviewId", had.round,
+           case when h.subscription_number = (select number from webhook_subscriptions where id = ${id})
+                then ${NUMBER} end as number,
            had.payload_modes[1] as "payloadMode", had.batch_job_ids[1] as "batchJobId"
       from unnest(${ids}::bigint[]) as given(id)
       join review_history h on h.id = given.id

@@ -34,8 +34,8 @@ import {
   deliveryFilters,
   ListedDeliveryObject,
   readDeliveryCursor,
-  readNumbers,
 } from "../delivery-list-model.ts";
+import { numbersText, readNumbers } from "../../outbox/event-numbers.ts";
 import type { Subscription } from "../model.ts";
 import { attemptsOf, attemptsOfEvent } from "../queries/attempts.ts";
 import { deliveryOf } from "../queries/events.ts";
@@ -143,7 +143,7 @@ export function redeliveryRoutes(deps: WebhookRouteDeps) {
           operationId: "redeliver",
           summary: "Deliver an event again",
           description:
-            "Adds the event to the end of the queue, with the same `X-SVC-Delivery`, as a new round of up to four attempts.",
+            "Queues the event at the end, with the same `X-SVC-Delivery`, as a new round. A waiting retry is made at once instead.",
         },
       },
     )
@@ -176,8 +176,9 @@ export function redeliveryRoutes(deps: WebhookRouteDeps) {
         const window = { since, until: parseInstant(body.until) };
         if (body.dry_run === true)
           return status(200, { queued: await countRecoverable(deps, subscription, window) });
-        const queued = await recover(deps, { principal, requestContext }, subscription, window);
-        return status(202, { queued });
+        const caller = { principal, requestContext };
+        const numbers = await recover(deps, caller, subscription, window);
+        return status(202, { queued: numbers.length, ...shownNumbers(numbers) });
       },
       {
         access: writing,
@@ -193,7 +194,7 @@ export function redeliveryRoutes(deps: WebhookRouteDeps) {
           operationId: "recover",
           summary: "Queue the undelivered events of a period again",
           description:
-            "Queues all events that were recorded from `since` to `until` (default: now) and are neither delivered nor queued, in order. A call queues at most 10,000 events; repeat it until it returns 0. With `dry_run` it returns 200 and the number of events that it would queue.",
+            "Queues, in order, up to 10,000 events that were recorded from `since` to `until` (default: now) and are neither delivered nor queued. Repeat it until it returns 0. With `dry_run` it counts them and returns 200.",
         },
       },
     );
@@ -222,6 +223,13 @@ async function showEvent(
     state: deliveryState(row.state, subscription),
     attempts: await attemptsOfEvent(db, subscription.id, eventId, ATTEMPTS_SHOWN),
   };
+}
+
+/** Shows the numbers of events as the filter of messages takes them, if all events have one. */
+function shownNumbers(numbers: readonly (number | null)[]) {
+  const known = numbers.filter((one) => one !== null);
+  const isShown = known.length > 0 && known.length === numbers.length;
+  return isShown ? { sequences: numbersText(known) } : {};
 }
 
 const isDeliveryCursor = (key: string): boolean => readDeliveryCursor(key) !== undefined;
@@ -260,7 +268,7 @@ export function deliveryListRoutes<const L extends string, const O extends strin
         operationId: "listMessages",
         summary: "List deliveries with their attempts",
         description:
-          "One row per event, ordered by the newest matching attempt, newest first. A page may have fewer rows than its limit and still a `next_cursor`, because one call reads a limited number of attempts. `q` searches the error code and the beginning of the response.",
+          "One row per event, sorted by `listed_at`, newest first. A page may be short and still have a `next_cursor`, because one call reads a limited number of attempts. `q` searches the error code and the beginning of the response.",
       }),
     },
   );

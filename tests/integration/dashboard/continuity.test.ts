@@ -212,7 +212,7 @@ describe.skipIf(lacks("chromium"))("back and forward", () => {
     await inDialog(page, "Resend").waitFor();
     await page.goBack();
     await page.getByRole("dialog").waitFor({ state: "detached" });
-    await button(page, "Resend all …").click();
+    await button(page, "Resend undelivered …").click();
     await inDialog(page, "Cancel").click();
     await page.goForward();
     expect(page.url()).toBe(delivery);

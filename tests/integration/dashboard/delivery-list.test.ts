@@ -177,6 +177,25 @@ describe.skipIf(lacks("chromium"))("in a wide window a delivery", () => {
     expect(faults).toEqual([]);
   });
 
+  test("has an address that works in any window, and the list beside it keeps attempts, code and retry", async () => {
+    const { page } = await world.open(`/webhooks/${id}?tab=deliveries&status=503`, { width: 1440 });
+    const pane = page.getByRole("region", { name: "Delivery" });
+    await page.getByRole("link", { name: "review_received" }).click();
+    await pane.getByText("Failed · HTTP 503").waitFor();
+    const row = rows(page).filter({ hasText: "review_received" });
+    await row.getByText("HTTP 503", { exact: true }).waitFor();
+    expect(await row.locator("[data-outcome]").count()).toBe(4);
+    await page.goBack();
+    await pane.waitFor({ state: "detached" });
+    await page.goForward();
+    await pane.waitFor();
+    await page.setViewportSize({ width: 1280, height: 900 });
+    await page.waitForURL("**/deliveries/*");
+    await page.getByText("Failed · HTTP 503").waitFor();
+    await page.setViewportSize({ width: 1440, height: 900 });
+    await pane.getByText("Failed · HTTP 503").waitFor();
+  });
+
   test("and in others its page lead on, and back to the filtered list", async () => {
     const { page } = await world.open(`/webhooks/${id}?tab=deliveries&within=24h`);
     await rows(page).nth(2).waitFor();

@@ -155,7 +155,7 @@ describe.skipIf(lacks("chromium"))("a subscription", () => {
     await page.getByText("is disabled and sends nothing").waitFor();
     expect(await allErrors(page)).toEqual([]);
     await page.keyboard.press("Escape");
-    await button(page, "Resend all …").click();
+    await button(page, "Resend undelivered …").click();
     await page.getByText("is disabled and sends nothing").waitFor();
     expect(await inDialog(page, "Resend").isDisabled()).toBe(true);
     expect(await allErrors(page)).toEqual([]);

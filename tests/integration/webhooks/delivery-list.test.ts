@@ -70,6 +70,7 @@ describe("the deliveries of a subscription", () => {
     ["sequence", () => "sequence=4", "D"],
     ["sequence of a range", () => "sequence=2-4", "DCB"],
     ["sequence of none", () => "sequence=7-9", ""],
+    ["sequences", () => "sequence=4,1-2,2", "DAB"],
     ["sequence and event_id", () => `sequence=1-3&event_id=${events[1]}`, "B"],
     ["sequence and another event_id", () => `sequence=3-4&event_id=${events[1]}`, ""],
     ["sequence and review_id", () => `sequence=2-3&review_id=${reviewIds[1]}`, "B"],
@@ -114,6 +115,19 @@ describe("the deliveries of a subscription", () => {
     ["a time in which nothing was", () => "until=1970-01-01T00:00:01Z", ""],
   ])("are filtered by %s", async (_name, query, expected) => {
     expect(letters(await list(`?${query()}`))).toBe(expected);
+  });
+
+  test.each([
+    ["the newest attempt", "", { A: 4_000, D: 5_000 }],
+    ["the newest attempt that matches", "?outcome=not_delivered", { A: 1_000, B: 2_000 }],
+    ["the queue time", "?state=pending", { D: 0, E: 0 }],
+    ["a number", "?sequence=1&outcome=retry", { A: 1_000 }],
+  ])("have the time by which they are listed: %s", async (_name, query, expected) => {
+    const rows = await list(query);
+    for (const [letter, offset] of Object.entries(expected)) {
+      const row = rows.find((one) => letters([one]) === letter);
+      expect([letter, Date.parse(String(row?.["listed_at"])) - start]).toEqual([letter, offset]);
+    }
   });
 
   test("in a queued state are filtered by the time of their entries", async () => {
@@ -171,7 +185,7 @@ describe("the deliveries of a subscription", () => {
     ]);
   });
 
-  test.each(["17-517", "25-17", "9007199254740992", "1.5", "01"])(
+  test.each(["17-517", "1,17-516", "25-17", "9007199254740992", "1.5", "01", "1,", "1,,2"])(
     "with the sequence %s are a 422 that names it",
     async (numbers) => {
       const { status, body } = await world.ask("GET", `/${id}/messages?sequence=${numbers}`);
@@ -184,6 +198,7 @@ describe("the deliveries of a subscription", () => {
     `external_review_id=${"x".repeat(255)}`,
     "status=599",
     "sequence=17-516",
+    "sequence=1,17-515",
     "sequence=9007199254740991",
     "limit=100",
   ])("accept a filter at its limit: %.20s", async (query) => {

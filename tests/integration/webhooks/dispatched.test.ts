@@ -110,6 +110,31 @@ test("a redelivered event is sent with its id, from attempt 1, after the events 
   expect({ ...one, delivered_at: null }).toEqual({ ...two, delivered_at: null });
 });
 
+test.each(["subscription", "review"])(
+  "a retry is made at once on request, and what waits behind it follows: by %s",
+  async (ordering) => {
+    receiver = await running.receiver(() => 500);
+    running.dispatcher({ retryDelaysMs: [3_600_000, 3_600_000, 3_600_000] });
+    const { id } = await world.subscribe({ webhook_url: receiver.url, ordering });
+    const [first = "", second = ""] = await world.emit(2);
+    const waiting = ordering === "review" ? [first, second] : [first];
+    await until("waiting", async () => {
+      const shown = await Promise.all(waiting.map((eventId) => show(id, eventId)));
+      return shown.every(({ state }) => state === "waiting");
+    });
+    receiver.answer = () => 200;
+    receiver.received.length = 0;
+    for (const eventId of waiting)
+      expect((await post(`/${id}/deliveries/${eventId}/redeliver`)).status).toBe(202);
+    await until("delivered", async () => (await show(id, second))["state"] === "delivered");
+    expect((await show(id, first))["attempts"]).toMatchObject([
+      { round: 1, attempt: 1, outcome: "retry" },
+      { round: 1, attempt: 2, outcome: "delivered" },
+    ]);
+    expect(receiver.eventIds.toSorted()).toEqual([first, second]);
+  },
+);
+
 test("an event has the same number in its headers and in the API, in every round", async () => {
   const { id } = await start({ sequence_headers: true });
   await post(`/${id}/test`);
@@ -223,7 +248,7 @@ test.each([
     expect(body).toEqual({ queued: isDelivered ? 1 : 2 });
     // The progress of a recovery does not hide what is skipped after it.
     receiver.answer = () => Promise.withResolvers<number>().promise;
-    expect((await post(`/${id}/recover`, { since })).body).toEqual(body);
+    expect((await post(`/${id}/recover`, { since })).body).toMatchObject(body);
     world.clock.advance(1);
     expect((await post(`/${id}/recover`, { since, dry_run: true })).body).toEqual({ queued: 0 });
     await stop(what, id);

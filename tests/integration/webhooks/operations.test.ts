@@ -7,7 +7,7 @@ import { fingerprint } from "../../../src/lib/secrets.ts";
 import { addAttempt } from "../../support/attempts.ts";
 import { untilSomebodyWaits } from "../../support/auth-races.ts";
 import { queuedFor } from "../../support/factory.ts";
-import { makeWait } from "../../support/outbox.ts";
+import { makeWait, passQueue } from "../../support/outbox.ts";
 import { disable, HOUR_MS, settle, startWebhooks } from "../../support/webhooks.ts";
 import { fixture } from "../../support/fixture.ts";
 
@@ -460,6 +460,31 @@ describe("redelivering", () => {
     expect(await rounds(id)).toHaveLength(1);
   });
 
+  test("makes a retry due at once, also for later events of its review, and keeps the round", async () => {
+    const { id } = await world.subscribe({ ordering: "review" });
+    const [first = ""] = await world.emit(2);
+    const { sql } = world.database.db;
+    await passQueue(world.database.db, id);
+    // Both events are of one review; the second waits behind the first.
+    await sql`update outbox set review_id = null, behind_until = now() + interval '5 minutes' where subscription_id = ${id}`;
+    await sql`
+      update outbox set state = 'waiting', attempt = 2, due_at = now() + interval '5 minutes', behind_until = null
+       where subscription_id = ${id} and event_id = ${first}`;
+    world.wakes.length = 0;
+    expect((await again(id, first)).status).toBe(202);
+    expect([
+      ...(await sql`
+        select round, attempt, state, coalesce(due_at, behind_until) <= now() as is_due from outbox
+         where subscription_id = ${id} order by sequence`),
+    ]).toEqual([
+      { round: 1, attempt: 2, state: "waiting", is_due: true },
+      { round: 1, attempt: 1, state: "pending", is_due: true },
+    ]);
+    expect(world.wakes).toEqual([id]);
+    // Its attempt may be under way by now.
+    expect((await again(id, first)).body["code"]).toBe("already_queued");
+  });
+
   test.each([ulid(), "not-an-id", "%00"])("is a 404 for the event %s", async (eventId) => {
     const { id } = await world.subscribe();
     await disable(world, id);
@@ -579,7 +604,7 @@ describe("recovering", () => {
     world.clock.advance(1);
     world.wakes.length = 0;
     const { status, body } = await recover(id, { since: start });
-    expect([status, body]).toEqual([202, { queued: 2 }]);
+    expect([status, body]).toEqual([202, { queued: 2, sequences: "2-3" }]);
     const rows = await queuedFor(world.database.db, id);
     expect(rows.map((row) => row.eventId)).toEqual([...queued, ...failed]);
     expect(rows.map((row) => row.sequence)).toEqual([4, 5, 6]);
@@ -622,6 +647,7 @@ describe("recovering", () => {
     world.clock.advance(1);
     expect((await recover(id, { since: since() })).body).toEqual({ queued: 0 });
     await world.ask("POST", `/${id}`, { body: { events: null } });
+    // Events that the filter did not match have no numbers.
     expect((await recover(id, { since: since() })).body).toEqual({ queued: 3 });
   });
 
@@ -649,7 +675,9 @@ describe("recovering", () => {
     const plus = (ms: number) => iso(new Date(at.getTime() + ms));
     expect((await recover(id, { since: plus(1), until: plus(5) })).body).toEqual({ queued: 0 });
     expect((await recover(id, { since: plus(-5), until: plus(0) })).body).toEqual({ queued: 0 });
-    expect((await recover(id, { since: plus(0), until: plus(1) })).body).toEqual({ queued: 1 });
+    expect((await recover(id, { since: plus(0), until: plus(1) })).body).toMatchObject({
+      queued: 1,
+    });
   });
 
   test("of a batch subscription takes review-impacting events regardless of its filter, except those that wait for a batch", async () => {

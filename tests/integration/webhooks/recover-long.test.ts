@@ -88,7 +88,7 @@ describe("a call after earlier ones", () => {
     const first = await world.ask("POST", `/${id}/recover`, {
       body: { since: since.toISOString() },
     });
-    expect(first.body).toEqual({ queued: LIMIT });
+    expect(first.body["queued"]).toBe(LIMIT);
   });
   const look = async () => {
     const window = { since, until: world.clock.now(), settledSince: since, limit: LIMIT };

@@ -40,7 +40,7 @@ export async function signOut(page: Page): Promise<void> {
 /** The buttons of a subscription that change it, send something, or show its secret, by the tab that shows them. */
 export const SUBSCRIPTION_BUTTONS = {
   Overview: ["Test"],
-  Deliveries: ["Test", "Resend all …"],
+  Deliveries: ["Test", "Resend undelivered …"],
   Settings: [
     "Test",
     "Save",

@@ -157,7 +157,7 @@ function deliveries(): PlanCase[] {
     // The maximum number of events of one review, each looked up in the attempts of every day.
     list("of a review", 60_000, { reviewId: 7 }),
     list("of an external id", 30_000, { externalReviewId: "ext-7" }),
-    list("of 500 numbers", 60_000, { numbers: { first: 501, last: 1_000 } }),
+    list("of 500 numbers", 60_000, { numbers: [{ first: 501, last: 1_000 }] }),
     {
       name: "events of 100 numbers",
       // 17 halves of the range for each, three blocks for a half.

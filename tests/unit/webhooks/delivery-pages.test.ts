@@ -2,7 +2,8 @@ import { expect, test } from "bun:test";
 
 import type { Db } from "../../../db/client.ts";
 import { createDeliveryList } from "../../../src/webhooks/actions/list-deliveries.ts";
-import { type DeliveryFilter, readNumbers } from "../../../src/webhooks/delivery-list-model.ts";
+import { readNumbers } from "../../../src/outbox/event-numbers.ts";
+import type { DeliveryFilter } from "../../../src/webhooks/delivery-list-model.ts";
 import type { Subscription } from "../../../src/webhooks/model.ts";
 
 const FILTER = {} as DeliveryFilter;
@@ -57,7 +58,11 @@ test.each([
   ["9007199254740992", undefined],
   ["9007199254740492-9007199254740991", [2 ** 53 - 500, 2 ** 53 - 1]],
   ["9007199254740991-9007199254740992", undefined],
-])("numbers of events are one from 1 to 2^53-1, or a range of at most 500: %s", (text, range) => {
+  ["1,17-515", [1, 1, 17, 515]],
+  ["1,17-516", undefined],
+  ["1,", undefined],
+  ["1,,2", undefined],
+])("numbers of events are from 1 to 2^53-1, in ranges, at most 500 in all: %s", (text, ranges) => {
   const read = readNumbers(text);
-  expect(read && [read.first, read.last]).toEqual(range);
+  expect(read?.flatMap(({ first, last }) => [first, last])).toEqual(ranges);
 });

@@ -1,14 +1,17 @@
 import { useQuery } from "@tanstack/react-query";
-import { useLocation, useParams } from "wouter";
+import { Redirect, useLocation, useParams } from "wouter";
 
-import { PageHeader } from "../../ui/layout.tsx";
+import { PageHeader, useIsNarrow } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { useReader } from "./data/data.ts";
 import { deliveryOptions, subscriptionOptions } from "./data/reads.ts";
 import { DeliveryDetail, NeighbourButtons, useListSearch } from "./deliveries/delivery-detail.tsx";
-import { RedeliverButton } from "./deliveries/delivery-detail.tsx";
+import { RedeliverButton } from "./deliveries/redeliver-button.tsx";
 
-/** Page that shows one event and all attempts to deliver it to one subscription, with headers and bodies. */
+/**
+ * Page that shows one event and all attempts to deliver it to one subscription, with headers and bodies. In a wide
+ * window the event stands beside the list instead, at the address of the list.
+ */
 export function Page() {
   const { id = "", eventId = "" } = useParams();
   const [, navigate] = useLocation();
@@ -18,6 +21,12 @@ export function Page() {
   const show = (other: string) =>
     navigate(`/webhooks/${id}/deliveries/${other}?${search}`, { replace: true });
   const { event } = delivery.data ?? {};
+  const isWide = !useIsNarrow("xl");
+  if (isWide) {
+    const beside = new URLSearchParams(search);
+    beside.set("open", eventId);
+    return <Redirect replace to={`/webhooks/${id}?${beside}`} />;
+  }
   return (
     <>
       <PageHeader
@@ -29,13 +38,7 @@ export function Page() {
         actions={
           <>
             <NeighbourButtons id={id} eventId={eventId} onShow={show} />
-            {event !== undefined && (
-              <RedeliverButton
-                id={id}
-                eventId={eventId}
-                isActive={subscription?.is_active ?? true}
-              />
-            )}
+            {delivery.data && <RedeliverButton id={id} delivery={delivery.data} />}
           </>
         }
       />

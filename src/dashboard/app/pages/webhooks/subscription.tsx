@@ -154,8 +154,17 @@ function TestButton({ subscription, opened, sent, onSent, onOpen, onClose }: Tes
       </Button>
       <Dialog opened={opened} onClose={onClose} title="Test event" centered>
         <Text size="sm" mb="md">
-          A <code>webhook.test</code> is signed, sent, retried and recorded like every event. It is
-          sent before queued events and does not block them.
+          {sent === undefined ? (
+            <>
+              A <code>webhook.test</code> is signed, sent, retried and recorded like every event. It
+              is sent before queued events and does not block them.
+            </>
+          ) : (
+            <>
+              This <code>webhook.test</code> decides whether the subscription is enabled. It is sent
+              once, without a retry.
+            </>
+          )}
         </Text>
         {sent !== undefined && (
           <EnablingTest {...{ subscription, onSent, onClose }} eventId={sent} />

@@ -1,3 +1,4 @@
+import { readNumbers } from "../../../../../outbox/event-numbers.ts";
 import { idOf } from "../../../ui/format.ts";
 
 /** Delivery attempt as the event stream sends it. */
@@ -50,6 +51,7 @@ export const MESSAGE_FILTER_NAMES = [
   "external_review_id",
   "event",
   "event_id",
+  "sequence",
   "state",
   "outcome",
   "status",
@@ -78,6 +80,7 @@ export const deliveryFilterOf = (params: URLSearchParams): DeliveryFilter =>
 function isMessageValue(name: Name, value: string): boolean {
   if (name === "review_id") return isReviewId(value);
   if (name === "event_id") return isUlid(value);
+  if (name === "sequence") return areNumbers(value);
   if (name === "state") return STATES.some((one) => one === value);
   if (name === "outcome") return value === ALL_FAILURES || OUTCOMES.some((one) => one === value);
   if (name === "status") return isStatus(value);
@@ -87,6 +90,7 @@ function isMessageValue(name: Name, value: string): boolean {
 }
 
 const isPreset = (value: string): value is Preset => Object.hasOwn(PRESETS, value);
+export const areNumbers = (value: string): boolean => readNumbers(value) !== undefined;
 export const isStatus = (value: string): boolean => STATUS_PATTERN.test(value);
 
 /**

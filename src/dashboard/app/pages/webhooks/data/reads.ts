@@ -62,6 +62,8 @@ export const subscriptionKey = (id: string, ...rest: readonly unknown[]) =>
   [...WEBHOOKS, "one", id, ...rest] as const;
 
 export const STATS = "stats";
+/** Part of the keys of all counts of a resend. */
+export const RESENT = "resent";
 
 const LIST_MS = 10_000;
 const STATS_MS = 30_000;
@@ -200,31 +202,40 @@ interface EventSearch {
   readonly reader: Reader;
   readonly id: string;
   readonly filter: DeliveryFilter;
+  /** States of the events that may be resent. */
+  readonly states: readonly Delivery["state"][];
   readonly onProgress: (count: number) => void;
 }
 
-/** Reads the ids of the events of a filter that are not queued, the oldest first. */
-export const settledEventsOptions = ({ reader, id, filter, onProgress }: EventSearch) =>
+/** Reads the events of a filter that can be resent, in the order in which they were recorded, without tests. */
+export const resendableOptions = ({ reader, id, filter, states, onProgress }: EventSearch) =>
   queryOptions({
-    queryKey: ["resend", id, filter],
+    queryKey: ["resend", id, filter, states],
     queryFn: async ({ signal }) => {
-      const ids = new Set<string>();
-      let cursor: string | undefined;
-      do {
-        const page = await readDeliveries(reader, id, filter, { cursor });
-        signal.throwIfAborted();
-        for (const one of page.data) if (one.settled_at !== null) ids.add(one.event_id);
-        cursor = page.next_cursor ?? undefined;
-        onProgress(ids.size);
-      } while (cursor !== undefined && ids.size < MAX_RESENT_EVENTS);
-      return {
-        ids: [...ids].slice(0, MAX_RESENT_EVENTS).toReversed(),
-        isCut: cursor !== undefined,
-      };
+      const events = new Map<string, number>();
+      let isCut = false;
+      for (const state of states.filter((one) => (filter.state ?? one) === one)) {
+        let cursor: string | undefined;
+        do {
+          const page = await readDeliveries(reader, id, { ...filter, state }, { cursor });
+          signal.throwIfAborted();
+          for (const one of page.data) if (!isTest(one)) events.set(one.event_id, one.sequence);
+          cursor = page.next_cursor ?? undefined;
+          onProgress(events.size);
+        } while (cursor !== undefined && events.size < MAX_RESENT_EVENTS);
+        isCut ||= cursor !== undefined;
+      }
+      // The id of an event begins with its time.
+      const sorted = [...events].toSorted(([one], [other]) => (one < other ? -1 : 1));
+      return { events: sorted.slice(-MAX_RESENT_EVENTS), isCut };
     },
     gcTime: 0,
     staleTime: Number.POSITIVE_INFINITY,
   });
+
+/** Returns whether a delivery is a test: every other event is about a store. */
+export const isTest = ({ store_id: storeId }: Pick<ListedDelivery, "store_id">): boolean =>
+  storeId === null;
 
 export type ListedDelivery = NonNullable<DataOf<typeof listedDeliveryOptions>>;
 export type Subscription = DataOf<typeof subscriptionOptions>;

@@ -6,8 +6,10 @@ import {
   deliveryAt,
   deliveryOptions,
   type Reader,
+  RESENT,
   type Subscription,
   subscriptionAt,
+  subscriptionKey,
   subscriptionOptions,
   subscriptionsOptions,
   WEBHOOKS,
@@ -132,6 +134,12 @@ function settingActions(reader: Reader, queries: QueryClient, id: string) {
 
 function deliveryActions(reader: Reader, queries: QueryClient, id: string) {
   const subscription = subscriptionAt(reader.api, id);
+  /** Counts the events of resends again after a request that queues some of them. */
+  const countAgain = async <Answer>(request: Promise<Answer>): Promise<Answer> => {
+    const answer = await request;
+    void queries.invalidateQueries({ queryKey: subscriptionKey(id, RESENT) });
+    return answer;
+  };
   return {
     /** Sends a test event, by default `webhook.test`, and returns the id of the event. */
     sendTest: async (event?: string): Promise<string> => {
@@ -144,7 +152,7 @@ function deliveryActions(reader: Reader, queries: QueryClient, id: string) {
       return eventId;
     },
     redeliver: async (eventId: string) => {
-      await answerOf(deliveryAt(reader.api, id, eventId).redeliver.post());
+      await countAgain(answerOf(deliveryAt(reader.api, id, eventId).redeliver.post()));
       await queries.invalidateQueries({ queryKey: deliveryOptions(reader, id, eventId).queryKey });
     },
     /**
@@ -152,14 +160,12 @@ function deliveryActions(reader: Reader, queries: QueryClient, id: string) {
      * events.
      */
     redeliverAll: async (eventIds: readonly string[]): Promise<number> => {
-      const { queued } = await answerOf(subscription.redeliver.post({ event_ids: [...eventIds] }));
+      const body = { event_ids: [...eventIds] };
+      const { queued } = await countAgain(answerOf(subscription.redeliver.post(body)));
       return queued;
     },
-    /** Queues the undelivered events of a period again and returns the number of queued events. */
-    recover: async (period: Period): Promise<number> => {
-      const { queued } = await answerOf(subscription.recover.post({ ...period }));
-      return queued;
-    },
+    /** Queues the undelivered events of a period again. Returns how many these are, and their numbers. */
+    recover: (period: Period) => countAgain(answerOf(subscription.recover.post({ ...period }))),
     /** Returns the number of events that `recover` would queue. */
     countUndelivered: async (period: Period): Promise<number> => {
       const { queued } = await answerOf(subscription.recover.post({ ...period, dry_run: true }));

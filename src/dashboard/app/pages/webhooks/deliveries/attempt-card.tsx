@@ -11,6 +11,7 @@ import {
   ATTEMPTS,
   diagnosisOf,
   type Headers,
+  HIDDEN,
   OUTCOME_WORDS,
   phraseOf,
 } from "./attempt-words.ts";
@@ -63,11 +64,14 @@ export function AttemptCard({ attempt, url, isFollowed, isOpenAtFirst }: Attempt
 
 function Glance({ attempt, isFollowed }: Pick<AttemptCardProps, "attempt" | "isFollowed">) {
   const { outcome, round } = attempt;
+  // A 410, and any failure of a test that decides whether a subscription is enabled, ends the round early.
+  const isLast = outcome === "failed" && attempt.attempt < ATTEMPTS;
   const word = outcome === "retry" && isFollowed ? "Retried" : OUTCOME_WORDS[outcome];
   return (
     <span className={css.attemptGlance}>
       <Text span fw={650}>
-        Attempt {attempt.attempt} of {ATTEMPTS}
+        Attempt {attempt.attempt}
+        {!isLast && ` of ${ATTEMPTS}`}
         {round > 1 && `, round ${round}`}
       </Text>
       <span className="outcome" data-outcome={outcome}>
@@ -177,9 +181,15 @@ function HttpMessage({ name, headers, body }: HttpMessageProps) {
       <Facts
         facts={Object.entries(headers).map(([header, value]) => [
           header,
-          <span key={header} className="mono">
-            {typeof value === "string" ? value : value.join(", ")}
-          </span>,
+          value === HIDDEN ? (
+            <Dimmed key={header} size="sm">
+              Your own header. Its value is not shown.
+            </Dimmed>
+          ) : (
+            <span key={header} className="mono">
+              {typeof value === "string" ? value : value.join(", ")}
+            </span>
+          ),
         ])}
       />
       {body === "" ? (

@@ -13,7 +13,7 @@ export const OUTCOME_WORDS: Readonly<Record<Outcome, string>> = {
 };
 
 /** Maps the state of a delivery to an explanation with the next step. */
-export const STATE_WORDS: Readonly<Record<Delivery["state"], string>> = {
+const STATE_WORDS: Readonly<Record<Delivery["state"], string>> = {
   pending: "Queued. It is sent as soon as the events before it are settled.",
   waiting: "An attempt failed. It is retried automatically.",
   held: "The subscription is disabled. The event is held until it is enabled.",
@@ -21,6 +21,25 @@ export const STATE_WORDS: Readonly<Record<Delivery["state"], string>> = {
   failed: "All attempts failed, and there are no more retries. Resend the event to try again.",
   skipped: "Removed from the queue without being sent. To send the event, resend it.",
 };
+
+interface Place {
+  readonly isTest: boolean;
+  /** True if the result of this test decides whether the subscription is enabled. */
+  readonly isDeciding: boolean;
+  readonly isByReview: boolean;
+}
+
+/** Explains the state of a delivery, with the next step. */
+export function stateWords(
+  state: Delivery["state"],
+  { isTest, isDeciding, isByReview }: Place,
+): string {
+  if (isDeciding) return "It is sent once. A 2xx response enables the subscription.";
+  if (state !== "pending") return STATE_WORDS[state];
+  if (isTest) return "Queued. A test is sent at once, whatever else is queued.";
+  if (isByReview) return "Queued. It is sent as soon as earlier events of its review are settled.";
+  return STATE_WORDS.pending;
+}
 
 interface Diagnosis {
   /** Result of the attempt in a few words, short enough for a table row. */
@@ -129,6 +148,9 @@ function adviceOnStatus(status: number): string {
 /** Headers of an HTTP message. */
 export type Headers = Readonly<Record<string, string | readonly string[]>>;
 
+/** What the API shows in place of the value of a subscription's own header (contract 7.13). */
+export const HIDDEN = "(hidden)";
+
 /** Headers that are left out of the curl command, because curl sets them itself. */
 const CURL_HEADERS = ["host", "content-length", "connection", "accept-encoding"];
 
@@ -145,6 +167,9 @@ export function asCurl(url: string, headers: Headers, body: string): string {
   return [
     "# The signature is that of this attempt. For another body, with your secret in the place of SECRET:",
     "# printf '%s' \"$BODY\" | openssl dgst -sha256 -hmac SECRET",
+    ...(Object.values(headers).includes(HIDDEN)
+      ? [`# Replace each ${HIDDEN} by the value of your own header.`]
+      : []),
     `curl -X POST ${shellQuoted(url)} \\`,
     ...lines,
     `  --data-raw ${shellQuoted(body)}`,

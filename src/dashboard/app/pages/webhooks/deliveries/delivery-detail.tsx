@@ -1,38 +1,29 @@
-import {
-  ActionIcon,
-  Group,
-  Paper,
-  Stack,
-  Text,
-  Title,
-  Alert,
-  type ButtonProps,
-} from "@mantine/core";
+import { ActionIcon, Group, Paper, Stack, Text, Title } from "@mantine/core";
 import { useHotkeys } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
-import { useEffect } from "react";
+import { useEffect, useRef } from "react";
 import { useSearchParams } from "wouter";
 
 import css from "./deliveries.module.css";
 import { StateBadge } from "../../../ui/badges.tsx";
 import { CopyableId } from "../../../ui/copy.tsx";
-import { hasDialog, ConfirmedAction } from "../../../ui/dialog.tsx";
+import { hasDialog } from "../../../ui/dialog.tsx";
 import { Icon, type IconName } from "../../../ui/icon.tsx";
 import { Facts, TextLink } from "../../../ui/layout.tsx";
 import { EmptyState, Loaded } from "../../../ui/states.tsx";
 import { Countdown, ExactTime } from "../../../ui/time.tsx";
-import { useReader, useIsReadOnly } from "../data/data.ts";
+import { useReader } from "../data/data.ts";
 import {
   type Delivery,
   deliveryOptions,
+  isTest,
   type ListedDelivery,
   listedDeliveryOptions,
   subscriptionOptions,
 } from "../data/reads.ts";
-import { NOTHING_SENT } from "../data/subscription-words.ts";
-import { useSubscriptionActions } from "../data/use-subscription-actions.ts";
 import { AttemptCard } from "./attempt-card.tsx";
-import { STATE_WORDS } from "./attempt-words.ts";
+import { stateWords } from "./attempt-words.ts";
+import { RedeliverButton } from "./redeliver-button.tsx";
 import { useNeighbours } from "./use-deliveries.ts";
 
 interface PaneProps extends NeighbourProps {
@@ -42,21 +33,28 @@ interface PaneProps extends NeighbourProps {
 /** Shows a delivery beside the list that it was selected in. */
 export function DeliveryPane({ id, eventId, onShow }: PaneProps) {
   const delivery = useQuery(deliveryOptions(useReader(), id, eventId));
-  const isActive = useQuery(subscriptionOptions(useReader(), id)).data?.is_active ?? true;
-  useHotkeys([["Escape", () => !hasDialog() && onShow(undefined)]]);
+  const heading = useRef<HTMLHeadingElement>(null);
+  const row = () => document.querySelector<HTMLElement>(".row-link[aria-current]");
+  const close = () => {
+    row()?.focus({ preventScroll: true });
+    onShow(undefined);
+  };
+  useHotkeys([["Escape", () => !hasDialog() && close()]]);
   useEffect(() => {
-    document.querySelector(".row-link[aria-current]")?.scrollIntoView({ block: "nearest" });
+    row()?.scrollIntoView({ block: "nearest" });
+    // Screen readers continue in the pane. Closing it leads back to the row.
+    heading.current?.focus({ preventScroll: true });
   }, []);
   return (
     <section className={css.pane} aria-label="Delivery">
       <Group justify="space-between" gap="xs" mb="sm">
-        <Title order={2} size="h4">
+        <Title order={2} size="h4" ref={heading} tabIndex={-1}>
           {delivery.data?.event ?? "Delivery"}
         </Title>
         <Group gap={4}>
-          <RedeliverButton size="xs" id={id} eventId={eventId} isActive={isActive} />
+          {delivery.data && <RedeliverButton size="xs" id={id} delivery={delivery.data} />}
           <NeighbourButtons id={id} eventId={eventId} onShow={onShow} />
-          <IconAction name="x" label="Close" onClick={() => onShow(undefined)} />
+          <IconAction name="x" label="Close" onClick={close} />
         </Group>
       </Group>
       <Loaded query={delivery}>{(one) => <DeliveryDetail id={id} delivery={one} />}</Loaded>
@@ -131,11 +129,20 @@ interface DetailProps {
 
 /** Shows the state of an event and all its attempts with requests and responses. */
 export function DeliveryDetail({ id, delivery }: DetailProps) {
-  const url = useQuery(subscriptionOptions(useReader(), id)).data?.webhook_url;
+  const subscription = useQuery(subscriptionOptions(useReader(), id)).data;
+  const about = useQuery(listedDeliveryOptions(useReader(), id, delivery.event_id)).data;
+  const words = stateWords(delivery.state, {
+    isTest: about ? isTest(about) : false,
+    isDeciding: subscription?.pending_test_event_id === delivery.event_id,
+    isByReview: subscription?.ordering === "review",
+  });
   return (
     <Stack gap="md">
-      <Summary id={id} delivery={delivery} />
-      <Attempts delivery={delivery} url={url} />
+      <Summary
+        {...{ id, delivery, about, words }}
+        hasNumbers={subscription?.sequence_headers ?? false}
+      />
+      <Attempts delivery={delivery} url={subscription?.webhook_url} />
     </Stack>
   );
 }
@@ -144,7 +151,7 @@ interface AttemptsProps extends Pick<DetailProps, "delivery"> {
   readonly url: string | undefined;
 }
 
-function Attempts({ delivery: { attempts, state }, url }: AttemptsProps) {
+function Attempts({ delivery: { attempts }, url }: AttemptsProps) {
   const newestFirst = attempts.toReversed();
   return (
     <section aria-labelledby="attempts">
@@ -158,7 +165,7 @@ function Attempts({ delivery: { attempts, state }, url }: AttemptsProps) {
       )}
       {attempts.length === 0 ? (
         <EmptyState icon="clock" title="No attempt yet">
-          {STATE_WORDS[state]}
+          Each attempt appears here with its request and your response.
         </EmptyState>
       ) : (
         <ol className={css.timeline} reversed>
@@ -177,9 +184,16 @@ function Attempts({ delivery: { attempts, state }, url }: AttemptsProps) {
   );
 }
 
-function Summary({ id, delivery }: DetailProps) {
+interface SummaryProps extends DetailProps {
+  /** Explanation of the delivery's state. */
+  readonly words: string;
+  readonly about: ListedDelivery | null | undefined;
+  /** True if the receiver of the events sees their numbers. */
+  readonly hasNumbers: boolean;
+}
+
+function Summary({ id, delivery, about, words, hasNumbers }: SummaryProps) {
   const { event_id: eventId, state, attempts, settled_at: settledAt } = delivery;
-  const about = useQuery(listedDeliveryOptions(useReader(), id, eventId)).data;
   const next = settledAt === null ? attempts.at(-1)?.next_attempt_at : null;
   return (
     <Paper withBorder p="md">
@@ -187,7 +201,7 @@ function Summary({ id, delivery }: DetailProps) {
         <Group gap="sm" aria-live="polite">
           <StateBadge state={state} />
           <Text size="sm">
-            {STATE_WORDS[state]}
+            {words}
             {state === "waiting" && next !== null && next !== undefined && (
               <>
                 {" "}
@@ -199,9 +213,11 @@ function Summary({ id, delivery }: DetailProps) {
         <Facts
           facts={Object.entries({
             "Event id": <CopyableId id={eventId} label="Copy the event id" />,
-            Queued: <ExactTime at={delivery.created_at} />,
+            Recorded: <ExactTime at={delivery.created_at} />,
             Settled: settledAt === null ? "Not yet" : <ExactTime at={settledAt} />,
-            Sequence: String(delivery.sequence),
+            ...(hasNumbers &&
+              about &&
+              !isTest(about) && { "Sequence number": <Sequence id={id} of={delivery.sequence} /> }),
             ...(about && about.review_id !== null && { Review: <Review id={id} about={about} /> }),
           })}
         />
@@ -209,6 +225,22 @@ function Summary({ id, delivery }: DetailProps) {
     </Paper>
   );
 }
+
+/** Shows the number of the event at this subscription, with a link to the events around it. */
+function Sequence({ id, of: number }: { readonly id: string; readonly of: number }) {
+  const sequence = `${Math.max(1, number - AROUND)}-${number + AROUND}`;
+  return (
+    <>
+      <code>{number}</code> ·{" "}
+      <TextLink href={`/webhooks/${id}?${new URLSearchParams({ tab: "deliveries", sequence })}`}>
+        Events around it
+      </TextLink>
+    </>
+  );
+}
+
+/** Number of events before and after an event to which its page links. */
+const AROUND = 10;
 
 interface ReviewProps {
   /** Id of the webhook subscription. */
@@ -232,35 +264,4 @@ function Review({ id, about }: ReviewProps) {
 export function useListSearch(): string {
   const [params] = useSearchParams();
   return new URLSearchParams({ ...Object.fromEntries(params), tab: "deliveries" }).toString();
-}
-
-interface RedeliverButtonProps extends Pick<ButtonProps, "size"> {
-  readonly id: string;
-  readonly eventId: string;
-  readonly isActive: boolean;
-}
-
-/** Button that sends one event again. */
-export function RedeliverButton({ id, eventId, isActive, size = "sm" }: RedeliverButtonProps) {
-  const { redeliver } = useSubscriptionActions(id);
-  if (useIsReadOnly()) return null;
-  return (
-    <ConfirmedAction
-      label="Resend …"
-      button={{ size, leftSection: <Icon name="refresh" size={16} /> }}
-      title="Resend this event"
-      action="Resend"
-      isReady={isActive}
-      onConfirm={() => redeliver(eventId)}
-      done="The event is queued again."
-    >
-      {!isActive && (
-        <Alert color="yellow" mb="sm">
-          {NOTHING_SENT}
-        </Alert>
-      )}
-      It is added to the end of the queue with the same <code>X-SVC-Delivery</code>, with up to four
-      attempts. Receivers that deduplicate by this header handle it once.
-    </ConfirmedAction>
-  );
 }

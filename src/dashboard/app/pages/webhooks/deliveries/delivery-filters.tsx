@@ -16,6 +16,7 @@ import { sentence } from "../../../ui/format.ts";
 import { OUTCOME_WORDS } from "./attempt-words.ts";
 import {
   ALL_FAILURES,
+  areNumbers,
   isReviewId,
   isStatus,
   isUlid,
@@ -26,22 +27,23 @@ import {
   STATES,
 } from "../data/filters.ts";
 import { useReader } from "../data/data.ts";
-import { catalogOptions } from "../data/reads.ts";
+import { catalogOptions, type SubscriptionProps } from "../data/reads.ts";
 import css from "./deliveries.module.css";
 
-interface DeliveryFiltersProps {
+interface DeliveryFiltersProps extends SubscriptionProps {
   /** Buttons at the end of the row of filters. */
   readonly actions: ReactNode;
 }
 
 /** Filters of the event list. The address contains their values, so that a link to the filtered list can be shared. */
-export function DeliveryFilters({ actions }: DeliveryFiltersProps) {
+export function DeliveryFilters({ subscription, actions }: DeliveryFiltersProps) {
   const [isOpen, { toggle }] = useDisclosure();
   const [params] = useSearchParams();
   const { set, clear } = useFilters(MESSAGE_FILTER_NAMES);
   const filter = deliveryFilterOf(params);
   const isFailures = filter.outcome === ALL_FAILURES;
-  const hidden = [filter.event, filter.event_id, filter.status, filter.outcome, filter.q].filter(
+  const { event, event_id: eventId, sequence, status, outcome, q } = filter;
+  const hidden = [event, eventId, sequence, status, outcome, q].filter(
     (one) => one !== undefined && one !== ALL_FAILURES,
   );
   const [isMore, setMore] = useState(hidden.length > 0);
@@ -94,7 +96,7 @@ export function DeliveryFilters({ actions }: DeliveryFiltersProps) {
       </Group>
       {isMore && (
         <Group align="flex-end" gap="sm" mt="xs">
-          <MoreFields {...field} />
+          <MoreFields {...field} hasNumbers={subscription.sequence_headers} />
         </Group>
       )}
     </search>
@@ -171,7 +173,12 @@ function TimePreset({ filter: { within, since, until }, set }: FieldProps) {
   );
 }
 
-function MoreFields({ filter, set }: FieldProps) {
+interface MoreFieldsProps extends FieldProps {
+  /** True if the receiver of the events sees their numbers. */
+  readonly hasNumbers: boolean;
+}
+
+function MoreFields({ filter, set, hasNumbers }: MoreFieldsProps) {
   return (
     <>
       <EventField value={filter.event} onChange={(event) => set({ event })} />
@@ -183,6 +190,16 @@ function MoreFields({ filter, set }: FieldProps) {
         error="An id has 26 characters."
         onChange={(id) => set({ event_id: id })}
       />
+      {(hasNumbers || filter.sequence !== undefined) && (
+        <CompleteField
+          label="Sequence number"
+          placeholder="17 or 17-25"
+          value={filter.sequence}
+          read={numbersIn}
+          error="Enter a number or a range of up to 500, such as 17-25."
+          onChange={(sequence) => set({ sequence })}
+        />
+      )}
       <CompleteField
         label="Status"
         placeholder="404, 5xx or none"
@@ -216,6 +233,7 @@ function MoreFields({ filter, set }: FieldProps) {
 const STATUS_CHOICES = ["2xx", "3xx", "4xx", "5xx", "none"];
 
 const statusIn = (text: string) => valueIn(text.trim().toLowerCase(), isStatus);
+const numbersIn = (text: string) => valueIn(text.replaceAll(" ", ""), areNumbers);
 const idIn = (text: string) => valueIn(text.trim().toUpperCase(), isUlid);
 const valueIn = (text: string, isComplete: (text: string) => boolean) =>
   isComplete(text) ? text : "";

@@ -11,11 +11,12 @@ import type { PagedList } from "../../../ui/pages.ts";
 import { EmptyState } from "../../../ui/states.tsx";
 import { clockTime, shortTime, useZone, type Zone, ZoneButton } from "../../../ui/time.tsx";
 import type { FollowAttempts } from "../data/data.ts";
-import { type DeliveryFilter, deliveryFilterOf } from "../data/filters.ts";
-import type { ListedDelivery, Subscription } from "../data/reads.ts";
+import type { DeliveryFilter } from "../data/filters.ts";
+import { isTest, type ListedDelivery, type Subscription } from "../data/reads.ts";
+import { listedFilterOf } from "../data/resent.ts";
 import { ATTEMPTS, diagnosisOf, OUTCOME_WORDS, phraseOf } from "./attempt-words.ts";
 import css from "./delivery-list.module.css";
-import { RedeliverButton } from "./delivery-detail.tsx";
+import { RedeliverButton } from "./redeliver-button.tsx";
 import { useDeliveries } from "./use-deliveries.ts";
 
 interface DeliveryListProps {
@@ -37,7 +38,7 @@ interface DeliveryListProps {
  */
 export function DeliveryList(props: DeliveryListProps) {
   const { subscription, search, open, onOpen, above, live, follow } = props;
-  const filter = useMemo(() => deliveryFilterOf(new URLSearchParams(search)), [search]);
+  const filter = useMemo(() => listedFilterOf(new URLSearchParams(search)), [search]);
   const top = useRef<HTMLDivElement>(null);
   const [isPaused, setPaused] = useState(false);
   const isAtTop = () => !isPaused && (top.current?.getBoundingClientRect().top ?? 0) >= 0;
@@ -84,7 +85,7 @@ export function DeliveryList(props: DeliveryListProps) {
             list={list}
             rowKey={eventIdOf}
             lines={css.lines}
-            heights={HEIGHTS}
+            heights={open === undefined ? HEIGHTS : SPLIT_HEIGHTS}
             {...lines}
           />
         )}
@@ -94,14 +95,16 @@ export function DeliveryList(props: DeliveryListProps) {
 }
 
 const eventIdOf = ({ event_id: eventId }: ListedDelivery): string => eventId;
-const HEIGHTS = [41, 77] as const;
+const HEIGHTS = [41, 87] as const;
+/** Heights of the rows beside an open delivery, where each row has two lines. */
+const SPLIT_HEIGHTS = [57, 87] as const;
 
 /**
  * Returns the functions that render a row. They change only with the arguments and the time zone, because new
  * functions render all rows again.
  */
 function useLines(
-  { id, is_active: isActive }: Subscription,
+  { id }: Subscription,
   { search, open, onOpen }: Pick<DeliveryListProps, "search" | "open" | "onOpen">,
 ) {
   const [zone] = useZone();
@@ -109,15 +112,15 @@ function useLines(
     const linkTo = ({ event_id: eventId }: ListedDelivery) => ({
       href: `/webhooks/${id}/deliveries/${eventId}?${search}`,
       onClick: (event: MouseEvent) => {
-        if (onOpen === undefined) return;
+        // A modified click opens the page of the event in a new tab.
+        if (onOpen === undefined || event.metaKey || event.ctrlKey || event.shiftKey) return;
         event.preventDefault();
         onOpen(eventId);
       },
     });
     return {
       columns: (delivery: ListedDelivery) => {
-        const at = delivery.attempts.at(-1)?.started_at ?? delivery.created_at;
-        const words = stateInWords(delivery, zone);
+        const { listed_at: at } = delivery;
         return {
           Time: (
             <time className="tabular" dateTime={at}>
@@ -138,21 +141,14 @@ function useLines(
           ),
           Review: <Review delivery={delivery} />,
           Attempts: <Dots delivery={delivery} />,
-          State: (
-            <>
-              <StateBadge state={delivery.state} />
-              <span className="finding" title={words}>
-                {words}
-              </span>
-            </>
-          ),
+          State: <State delivery={delivery} zone={zone} />,
         };
       },
       details: {
         label: ({ event_id: eventId }: ListedDelivery) => `Attempts of ${eventId}`,
         render: (delivery: ListedDelivery) => (
           <Attempts delivery={delivery} zone={zone}>
-            <RedeliverButton size="xs" id={id} eventId={delivery.event_id} isActive={isActive} />
+            <RedeliverButton size="xs" id={id} delivery={delivery} />
             <Button size="xs" variant="subtle" component={Link} {...linkTo(delivery)}>
               Request and response
             </Button>
@@ -160,7 +156,7 @@ function useLines(
         ),
       },
     };
-  }, [id, isActive, search, onOpen, open, zone]);
+  }, [id, search, onOpen, open, zone]);
 }
 
 interface NoDeliveriesProps extends Pick<PagedList<ListedDelivery>, "pages"> {
@@ -205,6 +201,7 @@ const DOTS = 5;
 
 function Review({ delivery }: { readonly delivery: ListedDelivery }) {
   const { review_id: id, external_review_id: own, rate, store_name: store } = delivery;
+  if (isTest(delivery)) return <span className="finding">Test</span>;
   if (id === null) return <span className="finding">{store ?? "–"}</span>;
   return (
     <>
@@ -281,18 +278,33 @@ function attemptInWords(one: ListedAttempt): string {
   return `${OUTCOME_WORDS[one.outcome]}, ${phraseOf(one)}, ${took}`;
 }
 
-/** Explains the delivery state of an event: the reason for the state and the next step. */
-function stateInWords(delivery: ListedDelivery, zone: Zone): string {
-  const { state, waiting_behind: behind } = delivery;
-  const last = delivery.attempts.at(-1);
-  const waits = behind === null || behind === 0 ? "" : ` · ${behindInWords(behind)} behind`;
-  if (state === "pending") return "";
-  if (state === "held") return `until it is enabled${waits}`;
+/** Shows the state of an event, its reason, and the time of the retry, which is never cut off. */
+function State({ delivery, zone }: Pick<AttemptsProps, "delivery" | "zone">) {
+  const { state, attempts } = delivery;
+  const last = attempts.at(-1);
+  const reason = reasonOf(delivery);
+  const retryAt = state === "waiting" ? (last?.next_attempt_at ?? null) : null;
+  return (
+    <>
+      <StateBadge state={state} />
+      <span className="finding" title={reason}>
+        {reason}
+      </span>
+      {retryAt !== null && (
+        <span className={`finding tabular ${css.retry}`}>retry {clockTime(retryAt, zone)}</span>
+      )}
+    </>
+  );
+}
+
+/** Explains the state of an event in a few words: the last response, and how many events wait behind it. */
+function reasonOf({ state, attempts, waiting_behind: behind }: ListedDelivery): string {
+  const waits = behind === null || behind === 0 ? "" : `${behindInWords(behind)} behind`;
+  const last = attempts.at(-1);
+  if (state === "held") return ["until it is enabled", waits].filter(Boolean).join(" · ");
   if (state === "skipped") return "removed from the queue";
-  if (last === undefined) return "";
-  const found = diagnosisOf(last).title;
-  if (state !== "waiting" || last.next_attempt_at === null) return `${found}${waits}`;
-  return `${found} · again ${clockTime(last.next_attempt_at, zone)}${waits}`;
+  if (state === "pending" || last === undefined) return "";
+  return [diagnosisOf(last).title, waits].filter(Boolean).join(" · ");
 }
 
 const MAX_COUNTED = 10_000;

@@ -5,14 +5,9 @@ import { useSearchParams } from "wouter";
 import { type LiveState, useStreamStart } from "../../../session/live.ts";
 import { type Pages, useList } from "../../../ui/pages.ts";
 import { type FollowAttempts, useReader } from "../data/data.ts";
-import {
-  ALL_FAILURES,
-  type AttemptRow,
-  isMatch,
-  type DeliveryFilter,
-  deliveryFilterOf,
-} from "../data/filters.ts";
+import { ALL_FAILURES, type AttemptRow, isMatch, type DeliveryFilter } from "../data/filters.ts";
 import { deliveriesOptions, type ListedDelivery } from "../data/reads.ts";
+import { listedFilterOf } from "../data/resent.ts";
 
 interface ListStream {
   readonly live: LiveState;
@@ -102,7 +97,7 @@ function mayMatch(row: AttemptRow, { outcome, ...filter }: DeliveryFilter): bool
 /** Returns the loaded events before and after an event in the list with the filter of the address. */
 export function useNeighbours(id: string, eventId: string) {
   const [params] = useSearchParams();
-  const { queryKey } = deliveriesOptions(useReader(), id, deliveryFilterOf(params));
+  const { queryKey } = deliveriesOptions(useReader(), id, listedFilterOf(params));
   const pages = useQueryClient().getQueryData<Pages<ListedDelivery>>(queryKey)?.pages ?? [];
   const ids = pages.flatMap(({ rows }) => rows.map((row) => row.event_id));
   const at = ids.indexOf(eventId);
