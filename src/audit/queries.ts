@@ -10,6 +10,7 @@ import type { Principal } from "../http/principal.ts";
 import type { RequestContext } from "../http/request-context.ts";
 import { parseInstant } from "../lib/clock.ts";
 import { actionsOf, type AuditAction, type AuditQuery, type AuditRow } from "./model.ts";
+import { namesOfObjects } from "./object-queries.ts";
 import { entryWords } from "./words.ts";
 
 interface AuditEntry {
@@ -103,7 +104,7 @@ export function listAuditOfTenant(
   page: Page,
 ): Promise<Found<AuditRow>> {
   return search(query, page, async (part) =>
-    withNames(db, await auditRowsOfTenant(db, partnerId, newestPage(query, part))),
+    withNames(db, await auditRowsOfTenant(db, partnerId, newestPage(query, part)), partnerId),
   );
 }
 
@@ -139,9 +140,10 @@ async function search(
 
 /** Returns all text of a row that a search covers, in lower case. */
 function textOf({ id: _id, at: _at, details, ...row }: AuditRow): string {
-  return [entryWords({ ...row, details }), ...Object.values(row), JSON.stringify(details)]
-    .join("\n")
-    .toLowerCase();
+  const { action, actorId: actor_id, objectName: object_name } = row;
+  const entry = { action, details, actor_id };
+  const words = [object_name, null].map((name) => entryWords({ ...entry, object_name: name }));
+  return [...words, ...Object.values(row), JSON.stringify(details)].join("\n").toLowerCase();
 }
 
 /**
@@ -168,7 +170,7 @@ export async function exportedAuditOfTenant(
 ): Promise<AuditRow[]> {
   const { limit } = slice;
   const rows = auditRowsOfTenant(db, partnerId, { where: isInSlice(slice), order: asc, limit });
-  return withNames(db, await rows);
+  return withNames(db, await rows, partnerId);
 }
 
 /** Describes a page of the rows that match the query, newest first. */
@@ -193,15 +195,21 @@ function filterOf({ action, category, since, until, ...query }: AuditQuery) {
   };
 }
 
-async function withNames(db: DbOrTx, rows: readonly StoredRow[]): Promise<AuditRow[]> {
+async function withNames(
+  db: DbOrTx,
+  rows: readonly StoredRow[],
+  tenantId?: number,
+): Promise<AuditRow[]> {
   const people = rows.flatMap((row) => [row.actorId, row.impersonatorId]);
   const employers = rows.map((row) => row.companyId);
-  const [userNames, companyNames] = await Promise.all([
+  const [userNames, companyNames, objectNames] = await Promise.all([
     namesOfUsers(db, people),
     namesOfCompanies(db, employers),
+    namesOfObjects(db, rows, tenantId),
   ]);
-  return rows.map((row) => ({
+  return rows.map((row, i) => ({
     ...row,
+    objectName: objectNames[i] ?? null,
     actorName: userNames.get(row.actorId) ?? null,
     impersonatorName: userNames.get(row.impersonatorId) ?? null,
     companyName: companyNames.get(row.companyId) ?? null,

@@ -154,7 +154,7 @@ function tokenRoutes<const P extends `/${string}`>(deps: TeamRouteDeps, team: Te
           operationId: `end${operation}Token`,
           summary: `Revoke a token of a user of the ${name}`,
           description:
-            "Owners may revoke all tokens, admins their own. Tokens created with the token are revoked, too.",
+            "Owners revoke all tokens, admins their own. Tokens created with it are revoked, too.",
         },
       },
     );

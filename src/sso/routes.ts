@@ -241,8 +241,7 @@ function routesOf<const P extends `/${string}`>(deps: IdentityRouteDeps, realm: 
         detail: {
           operationId: `unlink${operation}Identity`,
           summary: `Unlink a ${name} from an identity`,
-          description:
-            "Ends the user's sessions from single sign-on. The next sign-in with a verified address links an identity again.",
+          description: "Ends its sessions. The next sign-in with a verified address links again.",
         },
       },
     );

@@ -1,7 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 
 import type { companies } from "../../db/schema/companies.ts";
-import { email, newPassword, whiteLabelObject } from "../auth/model.ts";
+import { email, newPassword, userObject, whiteLabelObject } from "../auth/model.ts";
 import { pageQuery } from "../http/list.ts";
 import { isRowId } from "../http/ids.ts";
 import { literals, type Role } from "../http/principal.ts";
@@ -347,7 +347,7 @@ export const UserObject = Type.Object(
     created_at: instantAnswer(),
     ...syncedFields,
   },
-  { title: "AdminUser", examples: [{ id: 31, store_ids: [] }] },
+  { title: "AdminUser", extends: userObject },
 );
 /** A user. `lockedUntil` is the end of the last sign-in lock, and may be in the past; null without one. */
 export type User = RowOf<typeof UserObject> & {

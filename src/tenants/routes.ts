@@ -22,13 +22,13 @@ import { deletionListRoutes, deletionRoutes, erasureRoutes } from "./routes/eras
 import { masterDataRoutes } from "./routes/kinds.ts";
 import { searchRoutes } from "./routes/search.ts";
 import { providerAdminRoutes, storeRoutes } from "./routes/stores.ts";
-import { userRoutes } from "./routes/users.ts";
+import { type UserRouteDeps, userRoutes } from "./routes/users.ts";
 
 /**
  * Defines the routes for the administration of the platform by super-admins (contract 10). The routes that manage SSO
  * connections are in src/sso.
  */
-export function adminRoutes(deps: DispatcherRouteDeps) {
+export function adminRoutes(deps: DispatcherRouteDeps & UserRouteDeps) {
   return join(
     partnerRoutes(deps),
     accountRoutes(deps),
@@ -85,8 +85,7 @@ function auditRoutes(deps: AdminRouteDeps) {
         detail: {
           operationId: "exportAuditLog",
           summary: "Export the audit log as NDJSON, oldest first",
-          description:
-            "In the order of `id`. New rows always come after the rows that were already exported. Store the last `cursor` and continue with `after` to get every row.",
+          description: "Store the last `cursor` and continue with `after` to get every row once.",
         },
       },
     );

@@ -84,6 +84,7 @@ export async function settleIn(world: SignInWorld, nth: 0 | 1): Promise<Belongin
     ["/admin/inbox/{id}", 1],
     ["/admin/erasures/{id}", 1],
     ["{tokenId}", String(decodeJwt(pat).jti)],
+    ["{sessionId}", session?.id ?? ""],
     ["{identityId}", Number(identity?.["id"])],
     ["partner_id", partnerId],
     ["account_id", account.id],

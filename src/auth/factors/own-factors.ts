@@ -50,10 +50,10 @@ export interface OwnFactorDeps extends FinishDeps {
   readonly config: FinishDeps["config"] & Pick<Config, "operatorsRequireSecondFactor">;
 }
 
-/** Handles `GET /account/second-factors`. */
+/** Lists the factors of a user: the caller's own, or for an operator, who passes no `factorAt`, those of any user. */
 export async function listFactors(
   { db, clock, config }: { readonly db: Db; readonly clock: Clock } & Pick<OwnFactorDeps, "config">,
-  { userId, factorAt }: Principal,
+  { userId, factorAt }: Pick<Principal, "userId" | "factorAt">,
 ): Promise<FactorsAnswer> {
   const [rows, state] = await Promise.all([
     queries.factorsOf(db, userId),

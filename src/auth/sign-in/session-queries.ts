@@ -27,8 +27,8 @@ import { networkOf } from "../../lib/network.ts";
 import type { AuthenticationEvent } from "./queries.ts";
 import { endTokens } from "../tokens/queries.ts";
 
-const { id, userId, method, clientId, ip, userAgent, at } = authenticationEvents;
-const eventColumns = { id, userId, method, clientId, ip, userAgent, at };
+const { id, userId, method, clientId, ip, userAgent, at, factorAt } = authenticationEvents;
+const eventColumns = { id, userId, method, clientId, ip, userAgent, at, factorAt };
 
 /** Number of a user's newest sign-ins whose networks count as known. */
 const NEWEST_NETWORKS = 50;
@@ -132,6 +132,7 @@ export function deleteGrant(
 
 /** A sign-in that still has a live token. */
 export interface SessionRow extends AuthenticationEvent {
+  readonly factorAt: Date | null;
   readonly lastUsedAt: Date | null;
   readonly expiresAt: Date;
   readonly userName: string;

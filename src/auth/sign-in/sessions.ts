@@ -37,7 +37,7 @@ const momentOf = ({ clock, config }: Pick<SessionDeps, "clock" | "config">) => (
 
 export function listSessions(
   deps: SessionDeps,
-  { userId }: Principal,
+  { userId }: Pick<Principal, "userId">,
   page: Page,
 ): Promise<SessionRow[]> {
   return sessionsOf(deps.db, { userId }, { ...momentOf(deps), page });
@@ -70,14 +70,30 @@ export function findTeamSession(
   return findSessionFor(deps, caller, id, (row) => row.companyId === companyId);
 }
 
+/** Loads a session of this user for an operator. Throws 404 if the user has no live session with this id. */
+export async function findSessionOf(
+  deps: SessionDeps,
+  userId: number,
+  id: string,
+): Promise<SessionRow> {
+  const row = await liveSession(deps, id);
+  if (row.userId !== userId) throw new Problem("not_found");
+  return row;
+}
+
+async function liveSession(deps: SessionDeps, id: string): Promise<SessionRow> {
+  const row = isUlid(id) ? await findSession(deps.db, id, momentOf(deps)) : undefined;
+  if (row === undefined) throw new Problem("not_found");
+  return row;
+}
+
 async function findSessionFor(
   deps: SessionDeps,
   { principal, requestContext }: Caller,
   id: string,
   isTheirs: (row: SessionRow) => boolean,
 ): Promise<SessionRow> {
-  const row = isUlid(id) ? await findSession(deps.db, id, momentOf(deps)) : undefined;
-  if (row === undefined) throw new Problem("not_found");
+  const row = await liveSession(deps, id);
   if (isTheirs(row)) return row;
   const details = { session_id: id, reason: "foreign_record" };
   await recordAccessDenied(deps, principal, { requestContext, details });

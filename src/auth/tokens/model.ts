@@ -117,6 +117,7 @@ export const sessionObject = Type.Object(
     created_at: instant,
     last_used_at: instantOrNull,
     expires_at: instant,
+    factor_at: instantOrNull,
     /** Whether the bearer token of this request belongs to the session. */
     is_current: Type.Boolean(),
   },
@@ -133,7 +134,7 @@ export function showSession(
 /** Schema of an item in the list of sign-ins of a company's users. */
 export const teamSessionObject = Type.Object(
   { ...sessionObject.properties, user_id: Type.Integer(), user_name: Type.String() },
-  { title: "TeamSession", examples: [{ method: "login", client_id: null }] },
+  { title: "TeamSession", extends: sessionObject },
 );
 
 export function showTeamSession(

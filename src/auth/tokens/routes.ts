@@ -117,8 +117,7 @@ function dashboardTokenRoutes(deps: PersonalTokenRouteDeps) {
 const LIST_PERSONAL_ACCESS_TOKENS = {
   operationId: "listPersonalAccessTokens",
   summary: "List personal access tokens",
-  description:
-    "Newest first, with their last use. Also returns the personal access token of the dashboard, without its value.",
+  description: "Newest first. Also returns the dashboard token, without its value.",
 };
 const CREATE_PERSONAL_ACCESS_TOKEN = {
   operationId: "createPersonalAccessToken",

@@ -71,6 +71,7 @@ const AREAS: readonly Area[] = [
       icon: "building",
       roles: OPERATORS,
       group: "Customers",
+      pages: { "/companies/:id": page(() => import("./pages/directory/company.tsx")) },
       nested: { "/companies/:partner": page(() => import("./pages/companies/partner.tsx")) },
     },
     () => import("./pages/companies/companies.tsx"),
@@ -88,7 +89,13 @@ const AREAS: readonly Area[] = [
   ),
   area(
     "/users",
-    { title: "Users", icon: "users", roles: OPERATORS, group: "Customers" },
+    {
+      title: "Users",
+      icon: "users",
+      roles: OPERATORS,
+      group: "Customers",
+      pages: { "/users/:id": page(() => import("./pages/directory/user.tsx")) },
+    },
     () => import("./pages/users/users.tsx"),
   ),
   area(
@@ -140,12 +147,22 @@ const AREAS: readonly Area[] = [
   ),
   area(
     "/accounts",
-    { title: "Accounts", icon: "building", roles: PARTNERS },
+    {
+      title: "Accounts",
+      icon: "building",
+      roles: PARTNERS,
+      pages: { "/accounts/:id": page(() => import("./pages/directory/account.tsx")) },
+    },
     () => import("./pages/partner/accounts.tsx"),
   ),
   area(
     "/team",
-    { title: "Team", icon: "users", roles: PARTNERS },
+    {
+      title: "Team",
+      icon: "users",
+      roles: PARTNERS,
+      pages: { "/team/:id": page(() => import("./pages/directory/teammate.tsx")) },
+    },
     () => import("./pages/partner/team.tsx"),
   ),
   area(

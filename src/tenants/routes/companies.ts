@@ -47,9 +47,9 @@ export function companyRoutes(deps: AdminRouteDeps) {
 
 /** OpenAPI descriptions of activations and deactivations. The routes of partners and those of accounts share them. */
 const ACTIVATION_TEXT =
-  "Its users can sign in again; earlier tokens stay revoked. Held events are delivered in order, or skipped, as `held` says.";
+  "Its users can sign in again; earlier tokens stay revoked. `held` says what becomes of held events.";
 const DEACTIVATION_TEXT =
-  "Immediately revokes all tokens of its users and, for a partner, of the users of its accounts. Its webhook events are held.";
+  "Revokes all tokens of its users and its accounts' users. Its webhook events are held.";
 
 /** Defines the administrative routes for partners (contract 10). */
 export function partnerRoutes(deps: AdminRouteDeps) {

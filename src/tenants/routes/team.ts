@@ -282,8 +282,7 @@ function auditRoutes(deps: PartnerRouteDeps) {
         detail: {
           operationId: "listOwnAuditLog",
           summary: "List the audit log of the partner and its accounts, newest first",
-          description:
-            "`company_id` restricts the list to one company. For a company outside of the partner the list is empty.",
+          description: "`company_id` restricts the list to one company.",
         },
       },
     )
@@ -298,8 +297,7 @@ function auditRoutes(deps: PartnerRouteDeps) {
         detail: {
           operationId: "exportOwnAuditLog",
           summary: "Export the audit log of the partner and its accounts as NDJSON, oldest first",
-          description:
-            "In the order of `id`. New rows always come after the rows that were already exported. Store the last `cursor` and continue with `after` to get every row.",
+          description: "Store the last `cursor` and continue with `after` to get every row once.",
         },
       },
     );

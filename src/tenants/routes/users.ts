@@ -1,19 +1,30 @@
 import { join } from "../../http/join.ts";
 import { Type } from "@sinclair/typebox";
 
+import { factorsAnswer } from "../../auth/factors/model.ts";
+import { listFactors } from "../../auth/factors/own-factors.ts";
+import { endSession, findSessionOf, listSessions } from "../../auth/sign-in/sessions.ts";
+import { sessionObject, showSession } from "../../auth/tokens/model.ts";
+import { isUlid } from "../../http/ids.ts";
 import { loads } from "../../http/request-state.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
-import { searchPageAnswer, listSchema, pageOf } from "../../http/list.ts";
+import { listOf, listSchema, pageOf, pageQuery, searchPageAnswer } from "../../http/list.ts";
 import { shown, shownAs } from "../../http/shown.ts";
 import { errorResponse } from "../../http/errors.ts";
 import type { RuleInput } from "../../http/rules.ts";
+import type { Config } from "../../lib/config.ts";
 import * as actions from "../actions/users.ts";
 import { UserBody, UserObject, userQuery } from "../model.ts";
 import { administrating, adminRoutesBase, changing, type AdminRouteDeps } from "./base.ts";
 
+export interface UserRouteDeps extends AdminRouteDeps {
+  readonly config: AdminRouteDeps["config"] &
+    Pick<Config, "sessionLimits" | "operatorsRequireSecondFactor">;
+}
+
 /** Defines the administrative routes for the users of all companies (contract 10.1). */
-export function userRoutes(deps: AdminRouteDeps) {
-  return join(userListRoutes(deps), userStateRoutes(deps));
+export function userRoutes(deps: UserRouteDeps) {
+  return join(userListRoutes(deps), userStateRoutes(deps), userAccessRoutes(deps));
 }
 
 function userListRoutes(deps: AdminRouteDeps) {
@@ -36,7 +47,7 @@ function userListRoutes(deps: AdminRouteDeps) {
         detail: {
           operationId: "listUsers",
           summary: "List users, newest first",
-          description: "Filters: company, role, email and state; `q` searches name and email.",
+          description: "`q` searches name and email.",
         },
       },
     )
@@ -67,7 +78,7 @@ function userListRoutes(deps: AdminRouteDeps) {
           operationId: "createUser",
           summary: "Create a user of a company",
           description:
-            "The role must match the type of the company. A user without a password gets an invitation by mail.",
+            "The role must match the company's type. Without a password, the user is invited.",
         },
       },
     );
@@ -97,8 +108,7 @@ const ACTIVATE_USER = {
 const RESET_FACTORS = {
   operationId: "resetSecondFactors",
   summary: "Delete all second factors of a user",
-  description:
-    "For a user who has lost the factors. Revokes all tokens of the user immediately and notifies the user by mail.",
+  description: "Revokes all tokens of the user and notifies the user by mail.",
 };
 const UNLOCK_USER = {
   operationId: "unlockUser",
@@ -167,6 +177,69 @@ function userStateRoutes(deps: AdminRouteDeps) {
         body: NO_FIELDS,
         response: { 200: UserObject },
         detail: { ...UNLOCK_USER },
+      },
+    );
+}
+
+/** Defines the routes for the sign-ins and the second factors of a user. */
+function userAccessRoutes(deps: UserRouteDeps) {
+  return usersBase(deps)
+    .macro(
+      loads("session", ({ params }) =>
+        findSessionOf(deps, Number(params["id"]), params["sessionId"] ?? ""),
+      ),
+    )
+    .get(
+      "/:id/sessions",
+      async ({ principal, user, query }) => {
+        const page = pageOf(query);
+        const rows = await listSessions(deps, { userId: user.id }, page);
+        const show = (row: (typeof rows)[number]) => showSession(row, principal);
+        return listOf(rows, page, { key: ({ id }) => id, show });
+      },
+      {
+        access: administrating,
+        auditedRead: "users",
+        user: true,
+        query: Type.Object(pageQuery(isUlid)),
+        response: { 200: listSchema(sessionObject) },
+        detail: {
+          operationId: "listUserSessions",
+          summary: "List the active sign-ins of a user",
+          description: "Newest first.",
+        },
+      },
+    )
+    .delete(
+      "/:id/sessions/:sessionId",
+      async ({ principal, requestContext, session, status }) => {
+        await endSession(deps, { principal, requestContext }, session);
+        return status(204, undefined);
+      },
+      {
+        access: changing,
+        session: true,
+        response: { 204: Type.Void() },
+        detail: {
+          operationId: "endUserSession",
+          summary: "End a sign-in of a user",
+          description: "Revokes its tokens.",
+        },
+      },
+    )
+    .get(
+      "/:id/second-factors",
+      ({ user }) => listFactors(deps, { userId: user.id, factorAt: null }),
+      {
+        access: administrating,
+        auditedRead: "users",
+        user: true,
+        response: { 200: factorsAnswer },
+        detail: {
+          operationId: "listUserFactors",
+          summary: "List the second factors of a user",
+          description: "`fresh_until` is null.",
+        },
       },
     );
 }

@@ -26,6 +26,7 @@ describe("the audit log", () => {
       impersonator_name: null,
       company_id: tenants.partners[0].id,
       company_name: "p1",
+      object_name: null,
       ip: "192.0.2.1",
       user_agent: "tests",
       request_id: "row-9",
@@ -43,6 +44,26 @@ describe("the audit log", () => {
     expect(await rows(all)).toEqual([3]);
     expect(await rows("?action=NOTHING_OF_THE_KIND")).toEqual([]);
     expect(await rows("?actor_id=2147483647")).toEqual([]);
+  });
+
+  test("names the object of an action; a partner sees only names of its own tree", async () => {
+    const [one, two] = tenants.partners;
+    const add = (id: number, details: object) => database.db.sql`
+      insert into audit_log (at, action, company_id, request_id, details)
+      values (now(), 'USER_DEACTIVATED', ${one.id}, 'named', ${JSON.stringify({ ...details, i: id })})`;
+    await add(30, { user_id: one.admin.id });
+    await add(31, { user_id: two.admin.id });
+    await add(32, { name: "Gone" });
+    const names = async (path: string, as: string) => {
+      const { body } = await api.call("GET", `${path}?action=USER_DEACTIVATED`, { token: as });
+      return (body["data"] as { object_name: string | null }[]).map((row) => row.object_name);
+    };
+    const [own, foreign] = [`Name of ${one.admin.email}`, `Name of ${two.admin.email}`];
+    expect(await names("/admin/audit-log", token)).toEqual(["Gone", foreign, own]);
+    const partner = await api.login(one.owner.email);
+    expect(await names("/partner/audit-log", partner)).toEqual(["Gone", null, own]);
+    expect(await rows(`?q=${encodeURIComponent(`deactivated ${own}`)}`)).toEqual([30]);
+    await database.db.sql`delete from audit_log where request_id = 'named'`;
   });
 
   test("filters by category", async () => {

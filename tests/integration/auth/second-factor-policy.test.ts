@@ -165,6 +165,12 @@ describe("the recovery by an operator", () => {
       await prove(api, (await challenged(api, user)).token, { code: "000000" });
     const root = await api.login(tenants.superAdmin.email);
     const path = `/admin/users/${user.id}/second-factors`;
+    expect((await api.call("GET", path, { token: root })).body).toMatchObject({
+      factors: [{ kind: "totp" }],
+      recovery_codes_left: 10,
+      is_required: false,
+      fresh_until: null,
+    });
     expect((await api.call("DELETE", path, { token: root })).status).toBe(204);
     expect((await api.call("GET", "/verify-token", { token })).status).toBe(401);
     expect(

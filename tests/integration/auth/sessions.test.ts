@@ -28,6 +28,7 @@ describe("the list of sessions", () => {
       created_at: clock.now().toISOString().replace("Z", "+00:00"),
       last_used_at: expect.anything(),
       expires_at: new Date(clock.now().getTime() + 86_400_000).toISOString().replace("Z", "+00:00"),
+      factor_at: null,
       is_current: true,
     } as never);
     await api.call("GET", "/logout", { token: first });

@@ -17,7 +17,10 @@ describe.skipIf(lacks("chromium"))("the personal access token", () => {
   test("is generated, shown on request, copied and deleted, and then stops at once", async () => {
     const { page, faults } = await openKeys((await freshUser()).email);
     await keyRow(page, PERSONAL).getByText("Not generated").waitFor();
-    await generate(page);
+    await button(page, "Manage token").click();
+    await page.getByText("This token never expires and can do everything").waitFor();
+    await checkLooks(page, "personal token");
+    await button(page, "Generate token").click();
     await button(page, "Copy").waitFor();
     expect(await texts(page)).not.toContain("eyJ");
     const token = await shownSecret(page, "Token");
@@ -118,6 +121,55 @@ describe.skipIf(lacks("chromium"))("API tokens for a day", () => {
     expect(await row.innerText()).toContain("webhooks:read");
     await row.getByRole("button").click();
     await inDialog(page, "Delete").click();
+    await row.waitFor({ state: "detached" });
+    expect(await statusOf(token, "/partner/webhooks")).toBe(401);
+    expect(faults).toEqual([]);
+  });
+});
+
+describe.skipIf(lacks("chromium"))("integrations", () => {
+  test("are made, changed and deleted by an owner, with a token of their own; an admin sees them", async () => {
+    const { owner, admin } = world.tenants.partners[1];
+    const { page, faults } = await openKeys(owner.email);
+    await create(page, "Integration");
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("textbox", { name: "Name" }).and(page.locator(":focus")).waitFor();
+    await page.keyboard.type("CRM");
+    await dialog.getByLabel("Read webhooks and deliveries").check();
+    await checkLooks(page, "new integration");
+    await inDialog(page, "Create integration").click();
+    await dialog.getByText("This token never expires").waitFor();
+    await inDialog(page, "Generate token").click();
+    await inDialog(page, "Copy").waitFor();
+    const token = await shownSecret(page, "Token");
+    await checkLooks(page, "integration token");
+    expect(await statusOf(token, "/partner/webhooks")).toBe(200);
+    expect(await statusOf(token, "/partner/users")).toBe(403);
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+
+    const row = keyRow(page, "CRM");
+    expect(await row.innerText()).toContain("webhooks:read");
+    const act = async (action: string) => {
+      await button(page, "Actions for CRM").click();
+      await page.getByRole("menuitem", { name: action }).click();
+    };
+    await act("Edit");
+    await dialog.getByLabel("Read reviews").check();
+    await dialog.getByText("Regenerate the token afterwards").waitFor();
+    await inDialog(page, "Save").click();
+    await row.getByText("webhooks:read, reviews:read").waitFor();
+
+    const { page: theirs } = await openKeys(admin.email);
+    await keyRow(theirs, "CRM").waitFor();
+    expect(await button(theirs, "Actions for CRM").count()).toBe(0);
+
+    await act("Manage token");
+    expect(await shownSecret(page, "Token")).toBe(token);
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+    await act("Delete");
+    await inDialog(page, "Delete integration").click();
     await row.waitFor({ state: "detached" });
     expect(await statusOf(token, "/partner/webhooks")).toBe(401);
     expect(faults).toEqual([]);

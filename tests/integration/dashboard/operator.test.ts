@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 
 import { checkLooks, seriousFaultsInSchemes } from "../../support/dashboard/dashboard.ts";
-import { confirm, go, rowOf } from "../../support/dashboard/locators.ts";
+import { confirm, go, heading, rowOf } from "../../support/dashboard/locators.ts";
 import { useDashboard } from "../../support/dashboard/use-dashboard.ts";
 import { lacks } from "../../support/needs.ts";
 import { addSsoConnection } from "../../support/tenants.ts";
@@ -31,8 +31,13 @@ describe.skipIf(lacks("chromium"))("the operator in a browser", () => {
     await dialog.getByText("is the domain of another partner").waitFor();
     await dialog.getByRole("textbox", { name: "Domain" }).fill("fresh.example");
     await dialog.getByRole("button", { name: "Create partner" }).click();
-    await rowOf(page, "Fresh Agency").getByText("Fresh Reviews at fresh.example").waitFor();
+    // The page of the new partner opens, where its first owner is invited.
+    await heading(page, "Fresh Agency").waitFor();
+    await page.getByRole("heading", { name: "No users yet" }).waitFor();
+    await page.getByRole("tab", { name: "Details" }).click();
+    await page.getByText("Fresh Reviews at fresh.example").waitFor();
 
+    await go(page, "Companies");
     await page.getByRole("tab", { name: "Accounts" }).click();
     await page.getByRole("button", { name: "New account" }).click();
     await dialog.getByRole("textbox", { name: "Name" }).fill("Fresh Bakery");
@@ -42,7 +47,7 @@ describe.skipIf(lacks("chromium"))("the operator in a browser", () => {
     await dialog.getByText("Choose a partner.").waitFor();
     await choose(page, "Partner", "Fresh Agency");
     await dialog.getByRole("button", { name: "Create account" }).click();
-    await rowOf(page, "Fresh Bakery").getByText("Fresh Agency").waitFor();
+    await page.getByText("Account of Fresh Agency").waitFor();
 
     await go(page, "Users");
     await createUser(page, { name: "Lou", email: "lou@fresh.example", role: "Location user" });
@@ -62,59 +67,101 @@ describe.skipIf(lacks("chromium"))("the operator in a browser", () => {
     await lou.page.getByRole("heading", { level: 1, name: "Reviews" }).waitFor();
   });
 
-  test("deactivates, activates and unlocks users, and cannot remove the last super-admin", async () => {
-    const { page } = await visit("/users");
+  test("edits, deactivates and unlocks a user on the user's page, and cannot remove the last super-admin", async () => {
+    const { page, faults } = await visit("/users");
     await createUser(page, { name: "Sam", email: "sam@p1.test", role: "Partner admin" });
     await choose(page, "Partner", "p1");
     await page.getByRole("dialog").getByRole("button", { name: "Create user" }).click();
-    const sam = rowOf(page, "sam@p1.test");
-    await sam.getByText("Active").waitFor();
+    await rowOf(page, "sam@p1.test").getByRole("link", { name: "Sam" }).click();
+    await heading(page, "Sam").waitFor();
     expect((await login("sam@p1.test")).status).toBe(200);
-    await sam.getByRole("button", { name: "Deactivate Sam" }).click();
+
+    await page.getByRole("button", { name: "Edit" }).click();
+    const dialog = page.getByRole("dialog");
+    const name = dialog.getByRole("textbox", { name: "Name" });
+    await name.and(page.locator(":focus")).waitFor();
+    await name.fill("Samira");
+    await dialog.getByRole("textbox", { name: "Email" }).fill("owner@p1.test");
+    await dialog.getByText("signs the user out everywhere").waitFor();
+    await dialog.getByLabel("Role").selectOption({ label: "Partner owner" });
+    await dialog.getByRole("textbox", { name: "External ID" }).fill("crm-9");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await dialog.getByText("is the address of another user").waitFor();
+    await checkLooks(page, "edit user");
+    await dialog.getByRole("textbox", { name: "Email" }).fill("sam@p1.test");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await heading(page, "Samira").waitFor();
+    await page.getByText("crm-9").waitFor();
+    await page.getByText("Partner owner at p1").waitFor();
+
+    // The sign-in above is still there, because the address did not change.
+    const sessions = page.getByRole("table", { name: "Sessions" });
+    await sessions.getByRole("button", { name: /^End the session of/ }).click();
+    await confirm(page, "End the session");
+    await page.getByText("The user is not signed in anywhere.").waitFor();
+
+    await page.getByRole("button", { name: "Deactivate Samira" }).click();
     await confirm(page, "Deactivate");
-    await sam.getByText("Inactive").waitFor();
+    await page.getByRole("button", { name: "Activate Samira" }).waitFor();
     expect((await login("sam@p1.test")).status).toBe(401);
-    await sam.getByRole("button", { name: "Activate Sam" }).click();
+    await page.getByRole("button", { name: "Activate Samira" }).click();
     await confirm(page, "Activate");
-    await sam.getByText("Active", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Deactivate Samira" }).waitFor();
 
     for (let i = 0; i < 6; i++) await login("sam@p1.test", "wrong");
+    await go(page, "Users");
     await page.getByRole("textbox", { name: "Name or email" }).fill("AM@p1.t");
     await page.waitForURL("**/users?q=AM%40p1.t");
+    const sam = rowOf(page, "sam@p1.test");
     await sam.getByText("Locked").waitFor();
     expect(await sam.innerText()).toContain("until ");
-    await sam.getByRole("button", { name: "Unlock Sam" }).click();
-    await sam.getByText("Locked").waitFor({ state: "detached" });
+    await sam.getByRole("link", { name: "Samira" }).click();
+    await page.getByRole("button", { name: "Unlock Samira" }).click();
+    await page.getByText("Locked after wrong passwords").waitFor({ state: "detached" });
     expect((await login("sam@p1.test")).status).toBe(200);
 
-    await page.getByRole("button", { name: "Clear name or email" }).click();
+    await go(page, "Users");
     await page.getByLabel("Role").selectOption({ label: "Super-admin" });
     const { email } = world.tenants.superAdmin;
-    await rowOf(page, email)
-      .getByRole("button", { name: /^Deactivate/ })
-      .click();
-    const dialog = page.getByRole("dialog");
+    await rowOf(page, email).getByRole("link").click();
+    await page.getByRole("button", { name: /^Deactivate/ }).click();
     await dialog.getByText("This is you").waitFor();
     await confirm(page, "Deactivate");
     await dialog.getByText("The last active super-admin cannot be deactivated.").waitFor();
     await dialog.getByText("Make another user a super-admin first").waitFor();
+    expect(faults).toEqual([]);
   });
 
-  test("deactivates an account, whose users are signed out, and activates it again", async () => {
+  test("edits a company, and deactivates an account, whose users are signed out", async () => {
     const [, two] = world.tenants.partners;
     const token = await world.api.login(two.accounts[0].owner.email);
-    const { page } = await visit(`/companies?tab=accounts&partner=${two.id}&name=A1`);
-    const row = rowOf(page, "p2-a1");
-    await row.waitFor();
+    const { page, faults } = await visit(`/companies?tab=accounts&partner=${two.id}&name=A1`);
+    await rowOf(page, "p2-a1").waitFor();
     expect(await page.getByRole("row").count()).toBe(2);
-    await row.getByRole("button", { name: "Deactivate p2-a1" }).click();
+    await page.getByRole("link", { name: "p2-a1" }).click();
+    await heading(page, "p2-a1").waitFor();
+    await page.getByRole("button", { name: "Deactivate p2-a1" }).click();
     await page.getByRole("dialog").getByText("All users of the account are signed out").waitFor();
     await confirm(page, "Deactivate");
-    await row.getByText("Inactive").waitFor();
+    await page.getByRole("button", { name: "Activate p2-a1" }).waitFor();
     expect((await world.api.call("GET", "/verify-token", { token })).status).toBe(401);
-    await row.getByRole("button", { name: "Activate p2-a1" }).click();
+    await page.getByRole("button", { name: "Activate p2-a1" }).click();
     await confirm(page, "Activate");
-    await row.getByText("Active", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Deactivate p2-a1" }).waitFor();
+    await page.getByRole("tab", { name: "Stores" }).click();
+    await page.getByRole("link", { name: "p2-a1 east" }).waitFor();
+
+    await page.getByRole("link", { name: "p2", exact: true }).click();
+    await heading(page, "p2").waitFor();
+    await page.getByRole("button", { name: "Edit" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("textbox", { name: "Logo" }).fill("http://p2.test/logo.png");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await dialog.getByText("must be an https URL").waitFor();
+    await dialog.getByRole("textbox", { name: "Logo" }).fill("https://p2.test/logo.png");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await page.getByText("https://p2.test/logo.png").waitFor();
+    expect(faults).toEqual([]);
   });
 
   test("creates a provider and rotates its secret, each shown once", async () => {
@@ -218,25 +265,18 @@ describe.skipIf(lacks("chromium"))("the operator in a browser", () => {
       insert into sso_identities (issuer, subject, user_id, connection_id, linked_at)
       values ('https://idp.example', 'the-subject', ${admin.id}, ${connectionId}, now())`;
     for (const [at, email] of [
-      [`/users?company=${companyId}`, world.tenants.superAdmin.email],
-      ["/team", owner.email],
+      [`/users/${admin.id}`, world.tenants.superAdmin.email],
+      [`/team/${admin.id}`, owner.email],
     ] as const) {
       await link();
       const { page, faults } = await visit(at, email);
-      const row = rowOf(page, admin.email);
-      if (at === "/team") await row.getByRole("button", { name: /^Single sign-on of/ }).click();
-      else {
-        await row.getByRole("button", { name: /^More actions for/ }).click();
-        await page.getByRole("menuitem", { name: "Single sign-on" }).click();
-      }
-      const dialog = page.getByRole("dialog", { name: "Single sign-on of" });
-      await dialog.getByText("the-subject").waitFor();
+      await page.getByText("the-subject").waitFor();
       expect(await seriousFaultsInSchemes(page)).toEqual([]);
-      await dialog.getByRole("button", { name: "Unlink https://idp.example" }).click();
+      await page.getByRole("button", { name: "Unlink https://idp.example" }).click();
       const question = page.getByRole("dialog", { name: /^Unlink / });
       await question.getByText("end immediately").waitFor();
       await question.getByRole("button", { name: "Unlink", exact: true }).click();
-      await dialog.getByText("No identity is linked.").waitFor();
+      await page.getByText("None linked yet.").waitFor();
       expect(await world.database.db.sql`select from sso_identities`).toHaveLength(0);
       expect(faults).toEqual([]);
       await page.close();
@@ -264,7 +304,7 @@ describe.skipIf(lacks("chromium"))("the operator in a browser", () => {
 
     const action = page.getByRole("combobox", { name: "Action" });
     await action.focus();
-    await page.keyboard.type("viewed a subscription");
+    await page.keyboard.type("viewed the secret of a subscription");
     await page.locator("[data-combobox-selected]").waitFor();
     await action.press("Enter");
     await page.waitForURL("**/audit?action=WEBHOOK_SECRET_SHOWN");
@@ -313,7 +353,7 @@ describe.skipIf(lacks("chromium"))("the operator in a browser", () => {
     const row = entries(page).getByRole("row").first();
     await row.getByRole("button").first().click();
     await row.getByText("4. März 2026").first().waitFor();
-    await row.getByText(`: Name of ${admin.email}`).waitFor();
+    await row.getByText(`deactivated Name of ${admin.email}`).waitFor();
     await entries(page).getByText(`, ${owner.email} (user ${owner.id})`).waitFor();
   });
 });

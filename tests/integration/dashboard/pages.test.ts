@@ -108,7 +108,15 @@ const STYLE_LIMIT = 160_000;
 
 const receiver = browserFixture(() => Receiver.start());
 
-const ids = { subscription: "", event: "", review: 0, service: 0, store: 0, connection: "" };
+const ids = {
+  subscription: "",
+  event: "",
+  review: 0,
+  service: 0,
+  store: 0,
+  connection: "",
+  user: 0,
+};
 
 function samples(): Readonly<Record<Person, { email: string; pages: readonly Sample[] }>> {
   const { partners, superAdmin } = world.tenants;
@@ -129,7 +137,9 @@ function samples(): Readonly<Record<Person, { email: string; pages: readonly Sam
         { path: "/events", title: "Event catalog" },
         { path: "/events/review_received", title: "review_received" },
         { path: "/accounts?name=a1", title: "Accounts" },
+        { path: `/accounts/${partner.accounts[0].id}`, title: "p1-a1" },
         { path: "/team", title: "Team", shows: HOSTILE },
+        { path: `/team/${ids.user}`, title: HOSTILE },
         { path: "/access", title: "Team access", shows: HOSTILE },
         { path: "/embedding", title: "Embedding" },
         { path: "/audit?action=AUTH_LOGIN", title: "Audit log", shows: HOSTILE },
@@ -151,6 +161,9 @@ function samples(): Readonly<Record<Person, { email: string; pages: readonly Sam
         { path: "/dispatcher?order=age", title: "Dispatcher" },
         { path: "/companies", title: "Companies", shows: HOSTILE },
         { path: "/companies?tab=accounts", title: "Companies" },
+        { path: `/companies/${partner.id}`, title: "p1" },
+        { path: `/companies/${partner.id}?tab=users`, title: "p1", shows: HOSTILE },
+        { path: `/companies/${partner.accounts[0].id}?tab=stores`, title: "p1-a1" },
         { path: viewed, title: HOSTILE },
         { path: `${viewed}?tab=deliveries`, title: HOSTILE },
         { path: `${viewed}?tab=settings`, title: HOSTILE },
@@ -168,6 +181,7 @@ function samples(): Readonly<Record<Person, { email: string; pages: readonly Sam
         { path: "/audit-webhook", title: "Audit webhook" },
         { path: "/erasures", title: "Erasures" },
         { path: "/erasures?tab=companies", title: "Erasures" },
+        { path: `/users/${ids.user}`, title: HOSTILE },
         { path: "/audit", title: "Audit log", shows: HOSTILE },
       ],
     },
@@ -202,6 +216,7 @@ beforeAll(async () => {
   // A user of the partner, and a partner, with names and a browser that are markup.
   const evil = { companyId: partner.id, role: "partner_admin", email: "evil@p1.test" } as const;
   const user = await addUser(database.db, evil);
+  ids.user = user.id;
   await database.db.sql`update users set name = ${HOSTILE} where id = ${user.id}`;
   for (const email of [evil.email, partner.owner.email])
     await api.call("POST", "/login", {

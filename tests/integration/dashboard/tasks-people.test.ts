@@ -98,9 +98,11 @@ describe.skipIf(lacks("chromium"))("a user with API keys, in a browser", () => {
       await walk.type("secret");
       await walk.look("filter");
       await page.getByRole("combobox", { name: "Action" }).focus();
-      await walk.click(page.getByRole("option", { name: "Viewed a subscription's secret" }));
+      await walk.click(page.getByRole("option", { name: "Viewed the secret of a subscription" }));
       const entries = page.getByRole("table", { name: "Entries, newest first" }).locator("tbody");
-      const row = entries.getByRole("button", { name: /viewed a subscription's secret/ });
+      const row = entries.getByRole("button", {
+        name: /viewed the secret of the subscription CRM/,
+      });
       await walk.click(row.first());
       await entries.getByText("WEBHOOK_SECRET_SHOWN").waitFor();
       await walk.look("entry");
@@ -177,7 +179,7 @@ describe.skipIf(lacks("chromium"))("an operator, in a browser", () => {
     const task = { name: "Assist a partner", clicks: 4 };
     await walkThrough(world, task, operator(), async (walk, page) => {
       await walk.click(area(page, "Companies"));
-      await walk.click(link(page, "p1"));
+      await walk.click(link(page, "Webhooks of p1"));
       await page.getByRole("link", { name: "Deliveries" }).waitFor();
       await walk.look("partner");
       await walk.click(link(page, "CRM"));
@@ -194,7 +196,8 @@ describe.skipIf(lacks("chromium"))("an operator, in a browser", () => {
       const portal = page.getByRole("dialog").getByRole("link", { name: "Open portal" });
       expect(await portal.getAttribute("href")).toContain("/embed/");
       await page.keyboard.press("Escape");
-      await link(page, "Back to p1").waitFor();
+      await link(page, "Back to p1").click();
+      await heading(page, "p1").waitFor();
     });
   });
 

@@ -184,6 +184,7 @@ const OTHERS: Readonly<Record<string, number | string>> = {
   "/admin/stores": 300,
   "/admin/users": 1_024,
   "/admin/users/{id}/identities": 400,
+  "/admin/users/{id}/sessions": 150,
   "/partner/accounts": "the names of all stores, which operators write",
   "/partner/audit-log": 1_024,
   "/partner/integrations": 300,

@@ -70,6 +70,8 @@ const READS: readonly (readonly [path: () => string, kind: string, isOfPartner: 
   [() => `/users/${account().owner.id}`, "users", true],
   [() => `/users/${tenants.superAdmin.id}`, "users", false],
   [() => `/users/${account().owner.id}/identities`, "users", true],
+  [() => `/users/${account().owner.id}/sessions`, "users", true],
+  [() => `/users/${account().owner.id}/second-factors`, "users", true],
   [() => `/audit-log?company_id=${own().id}`, "audit-log", true],
   [() => "/sso-connections", "sso-connections", false],
   [() => `/sso-connections?company_id=${account().id}`, "sso-connections", true],

@@ -84,6 +84,33 @@ test("a user is shown with the name of the company", async () => {
   });
 });
 
+test("an operator lists the sign-ins of a user and ends one; that of another user is 404", async () => {
+  const { admin, owner } = tenants.partners[1];
+  const token = await api.login(admin.email);
+  const kept = await api.login(admin.email);
+  const path = `/admin/users/${admin.id}/sessions`;
+  const sessions = async () =>
+    (await api.call("GET", path, { token: root })).body["data"] as { id: string }[];
+  const found = await sessions();
+  expect(found).toMatchObject([
+    { method: "login", is_current: false },
+    { method: "login", is_current: false },
+  ]);
+  const id = found[1]?.id ?? "";
+  const foreign = await api.call("DELETE", `/admin/users/${owner.id}/sessions/${id}`, {
+    token: root,
+  });
+  expect(foreign.status).toBe(404);
+  expect((await api.call("DELETE", `${path}/${id}`, { token: root })).status).toBe(204);
+  expect(await sessions()).toHaveLength(1);
+  expect((await api.call("GET", "/verify-token", { token })).status).toBe(401);
+  expect((await api.call("GET", "/verify-token", { token: kept })).status).toBe(200);
+  expect((await audited("SESSION_REVOKED")).at(-1)).toMatchObject({
+    user_id: admin.id,
+    actor: tenants.superAdmin.id,
+  });
+});
+
 test("users are listed newest first, page by page, and filtered", async () => {
   const [account] = tenants.partners[0].accounts;
   const path = `/admin/users?company_id=${account.id}`;

@@ -10,7 +10,11 @@ import {
   detailPairs,
 } from "../../../src/dashboard/app/pages/audit/audit-words.ts";
 import {
+  accountDraft,
+  changedAccount,
+  changedPartner,
   companyBody,
+  partnerDraft,
   storeNames,
 } from "../../../src/dashboard/app/pages/companies/company-drafts.ts";
 import {
@@ -18,20 +22,45 @@ import {
   latenessOf,
   lettersOf,
 } from "../../../src/dashboard/app/pages/dispatcher/problems.ts";
+import {
+  draftOf,
+  userChanges,
+  withRole,
+} from "../../../src/dashboard/app/pages/users/user-drafts.ts";
 import { errorMessageOf } from "../../../src/dashboard/app/ui/error-message.ts";
 import { instantOf, localTimeOf } from "../../../src/dashboard/app/ui/format.ts";
 
 describe("the audit log in words", () => {
   test("shows an action of a later version unchanged", () => {
-    expect(phraseOf("WEBHOOK_SECRET_SHOWN")).toBe("viewed a subscription's secret");
+    expect(phraseOf("WEBHOOK_SECRET_SHOWN")).toBe("viewed the secret of a subscription");
     expect(phraseOf("MOON_LANDED")).toBe("MOON_LANDED");
   });
 
-  test("tells an enable that a test decides about from one that took effect", () => {
-    const words = (details: Record<string, unknown>) =>
-      entryWords({ action: "WEBHOOK_ENABLED", details });
-    expect(words({ held: "deliver" })).toBe("enabled a subscription");
-    expect(words({ held: "deliver", test: true })).toBe("sent a test to enable a subscription");
+  test.each([
+    ["WEBHOOK_ENABLED", null, { held: "deliver" }, "enabled a subscription"],
+    ["WEBHOOK_ENABLED", "CRM", { test: true }, "sent a test to enable the subscription CRM"],
+    ["WEBHOOK_DISABLED", "CRM", { reason: "Abuse" }, "disabled the subscription CRM: “Abuse”"],
+    [
+      "WEBHOOK_UPDATED",
+      "CRM",
+      { fields: ["webhook_url"] },
+      "updated the subscription CRM (webhook url)",
+    ],
+    ["USER_DEACTIVATED", "Ada", { user_id: 2 }, "deactivated Ada"],
+    ["SESSION_REVOKED", "Ada", { user_id: 1 }, "ended a session of their own"],
+    ["TENANT_READ", "Northwind", { kind: "users" }, "read the users of Northwind"],
+    ["TENANT_READ", null, { kind: "users" }, "read the users of all companies"],
+    ["TOKEN_VIEWED", null, {}, "viewed a token"],
+    ["TOKEN_VIEWED", "Nightly", { user_id: 9 }, "viewed the token of Nightly"],
+    ["STORE_REVIEW_SITE_CREATED", "Harbour", {}, "connected the store Harbour to a review site"],
+    [
+      "AUTHZ_DENIED",
+      null,
+      { method: "GET", path: "/admin/users", reason: "forbidden" },
+      "was denied access to GET /admin/users: the role or the kind of token does not allow it",
+    ],
+  ])("says of %s on %p, by the user 1, with %p: %s", (action, object_name, details, words) => {
+    expect(entryWords({ action, actor_id: 1, object_name, details })).toBe(words);
   });
 
   test("has the categories of the API", () => {
@@ -178,7 +207,7 @@ describe("the forms", () => {
   });
 
   test("leave out an empty theme", () => {
-    const company = { name: "A ", primary_color: " ", logo_url: "" };
+    const company = { name: "A ", primary_color: " ", logo_url: "", external_id: "" };
     expect(companyBody(company)).toEqual({ name: "A" });
     const theme = { primary_color: "#112233", logo_url: " https://x.example/a " };
     expect(companyBody({ ...company, ...theme })).toEqual({
@@ -186,6 +215,42 @@ describe("the forms", () => {
       primary_color: "#112233",
       logo_url: "https://x.example/a",
     });
+  });
+
+  test("send only what was changed, and null for what was emptied", () => {
+    const saved = { name: "A", primary_color: "#112233", logo_url: null, external_id: "crm-1" };
+    const label = { enabled: true, brand_name: "B", domain: "b.example" };
+    const partner = { ...saved, white_label: label };
+    const draft = partnerDraft(partner);
+    expect(changedPartner(partner, draft)).toEqual({});
+    expect(changedPartner(partner, { ...draft, name: "C ", external_id: " " })).toEqual({
+      name: "C",
+      external_id: null,
+    });
+    expect(changedPartner(partner, { ...draft, isWhiteLabel: false })).toEqual({
+      white_label: null,
+    });
+    expect(changedPartner(partner, { ...draft, domain: "C.example" })).toEqual({
+      white_label: { brand_name: "B", domain: "c.example" },
+    });
+    const account = { ...saved, partner_id: 1, plan: { id: 4 } };
+    expect(changedAccount(account, { ...accountDraft(account), plan_id: 5 })).toEqual({
+      plan_id: 5,
+    });
+  });
+
+  test("keep the stores of a location user unless they are changed", () => {
+    const user = {
+      name: "Ada",
+      email: "ada@a.test",
+      role: "location_user",
+      store_ids: [1, 2],
+      external_id: null,
+    };
+    const draft = draftOf(user, undefined);
+    expect(userChanges(user, { ...draft, store_ids: ["2", "1"] })).toEqual({});
+    expect(userChanges(user, { ...draft, store_ids: ["2"] })).toEqual({ store_ids: [2] });
+    expect(userChanges(user, withRole(draft, "account_user"))).toEqual({ role: "account_user" });
   });
 });
 

@@ -1,1 +1,1 @@
-export { ACTION_WORDS, entryWords, phraseOf } from "../../../audit/words.ts";
+export { ACTION_WORDS, entryWords, phraseOf, sentenceOf } from "../../../audit/words.ts";

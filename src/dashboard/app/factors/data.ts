@@ -88,6 +88,20 @@ export const hasPasskeys = (): boolean =>
 const IP_ADDRESS = /^(?:[\d.]+|\[.*\])$/;
 
 /**
+ * Reads the host that the server binds passkeys to. A page at another host, such as that of a white label, cannot use
+ * them.
+ */
+export const passkeyHostOptions = queryOptions({
+  queryKey: ["passkey-host"],
+  queryFn: async () => {
+    const answer = await fetch("/.well-known/oauth-authorization-server");
+    const { issuer }: { readonly issuer: string } = await answer.json();
+    return new URL(issuer).hostname;
+  },
+  staleTime: Number.POSITIVE_INFINITY,
+});
+
+/**
  * Lets the browser create a passkey with the options from the API. Returns the passkey in the form that the API
  * accepts.
  */

@@ -1,18 +1,22 @@
-import { Stack, Switch, Text } from "@mantine/core";
+import { Stack, Switch } from "@mantine/core";
 import { queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 
-import { answerOf, type ApiClient, ended, pageAt } from "../../api/client.ts";
-import type { Session } from "../../session/identity.ts";
+import { answerOf, type ApiClient } from "../../api/client.ts";
 import { useApi, useSession } from "../../session/session.tsx";
-import { Confirm, ConfirmedAction } from "../../ui/dialog.tsx";
-import { counted } from "../../ui/format.ts";
-import { PageHeader, Section, CellText, Dimmed } from "../../ui/layout.tsx";
+import { Confirm } from "../../ui/dialog.tsx";
+import { Dimmed, PageHeader, Section } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
-import { useList, listOptions, type RowOf, useRefresh } from "../../ui/pages.ts";
+import { useList } from "../../ui/pages.ts";
 import { Loaded } from "../../ui/states.tsx";
-import { LastUsed, Time } from "../../ui/time.tsx";
 import { sessionColumns } from "../security/sessions.tsx";
+import {
+  type CompanyType,
+  teamSessionsOptions,
+  teamTokensOptions,
+  useAccessActions,
+} from "./data.ts";
+import { tokenColumns } from "./tokens.tsx";
 
 /**
  * Page with the sessions and tokens of the users of a partner or an account. Users who are not owners see only the
@@ -127,14 +131,6 @@ function Requirement() {
   );
 }
 
-const KINDS: Readonly<Record<string, string>> = {
-  dashboard_pat: "Personal access token from the dashboard",
-  api_pat: "Personal access token from the API",
-  impersonation: "Acts as the owner of an account",
-};
-
-const nameOf = ({ name, kind }: TeamToken) => name ?? KINDS[kind] ?? kind;
-
 interface TeamTokensProps {
   /** True if the user may end everybody's tokens, and not only their own. */
   readonly isOwner: boolean;
@@ -157,102 +153,10 @@ function TeamTokens({ isOwner }: TeamTokensProps) {
         empty={<Dimmed size="sm">Your team has no tokens.</Dimmed>}
         table={{
           caption: "Tokens of the team, newest first",
-          end: "Change",
-          columns: (one) => ({
-            Token: (
-              <CellText title={nameOf(one)}>
-                {one.user_name}
-                {one.name !== null && `, ${KINDS[one.kind] ?? one.kind}`}
-              </CellText>
-            ),
-            "Last used": <LastUsed at={one.last_used_at} />,
-            Where: <Uses token={one} />,
-            Change: (isOwner || one.user_id === me.id) && <EndToken token={one} />,
-          }),
+          end: "Actions",
+          columns: (one) => tokenColumns(one, isOwner || one.user_id === me.id),
         }}
       />
     </Section>
   );
-}
-
-interface TokenProps {
-  readonly token: TeamToken;
-}
-
-function EndToken({ token }: TokenProps) {
-  const { endToken } = useAccessActions();
-  const name = nameOf(token);
-  return (
-    <ConfirmedAction
-      label="Revoke"
-      button={{ size: "xs", "aria-label": `Revoke the token of ${token.user_name}: ${name}` }}
-      title="Revoke this token?"
-      action="Revoke token"
-      danger
-      onConfirm={() => endToken(token)}
-      done="The token is revoked."
-    >
-      Every program that uses <strong>{name}</strong> of {token.user_name} stops working
-      immediately, and all tokens created with it are revoked. This cannot be undone.
-    </ConfirmedAction>
-  );
-}
-
-function Uses({ token: { uses } }: TokenProps) {
-  const [newest] = uses;
-  if (newest === undefined) return "Never used";
-  const addresses = new Set(uses.map(({ ip }) => ip)).size;
-  return (
-    <details>
-      <summary>
-        {newest.ip}
-        {addresses > 1 && ` and ${counted(addresses - 1, "other")}`}
-      </summary>
-      <Text size="sm" component="ul">
-        {uses.map((use) => (
-          <li key={`${use.route} ${use.ip}`}>
-            <code>{use.route}</code> from {use.ip}, <Time at={use.last_used_at} />
-          </li>
-        ))}
-      </Text>
-    </details>
-  );
-}
-
-type CompanyType = Session["company"]["type"];
-
-/**
- * Returns the API routes for the sessions and tokens of the company's users. They depend on the type of the company.
- */
-function routesOf(api: ApiClient, type: CompanyType) {
-  return type === "account"
-    ? { sessions: api.account["team-sessions"], tokens: api.account["team-tokens"] }
-    : { sessions: api.partner.sessions, tokens: api.partner.tokens };
-}
-
-const teamSessionsOptions = (api: ApiClient, type: CompanyType) =>
-  listOptions(["team-sessions"], (cursor) =>
-    answerOf(routesOf(api, type).sessions.get({ query: pageAt(cursor) })),
-  );
-
-const teamTokensOptions = (api: ApiClient, type: CompanyType) =>
-  listOptions(["team-tokens"], (cursor) =>
-    answerOf(routesOf(api, type).tokens.get({ query: pageAt(cursor) })),
-  );
-
-type TeamSession = RowOf<typeof teamSessionsOptions>;
-type TeamToken = RowOf<typeof teamTokensOptions>;
-
-/** Requests that end a session or a token of a user of the company. */
-function useAccessActions() {
-  const api = useApi();
-  const { company } = useSession();
-  const { sessions, tokens } = routesOf(api, company.type);
-  const ofSessions = useRefresh(["team-sessions"]);
-  const ofTokens = useRefresh(["team-tokens"]);
-  return {
-    endSession: ({ id }: Pick<TeamSession, "id">) =>
-      ofSessions.andRead(ended(sessions({ id }).delete())),
-    endToken: ({ id }: TeamToken) => ofTokens.andRead(ended(tokens({ id }).delete())),
-  };
 }

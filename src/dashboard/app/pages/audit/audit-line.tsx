@@ -1,19 +1,15 @@
 import { Box, Button, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 
-import { entryWords } from "../../api/audit-words.ts";
+import { sentenceOf } from "../../api/audit-words.ts";
 import { useApi } from "../../session/session.tsx";
+import { Tag } from "../../ui/badges.tsx";
 import { CopyableId } from "../../ui/copy.tsx";
 import { sentence } from "../../ui/format.ts";
-import { Dimmed, Facts } from "../../ui/layout.tsx";
-import { Tag } from "../../ui/badges.tsx";
+import { Dimmed, Facts, PageLink } from "../../ui/layout.tsx";
 import { ExactTime } from "../../ui/time.tsx";
-import { companyOptions } from "../companies/data.ts";
-import { useTeamNames } from "../partner/data.ts";
 import { userOptions } from "../users/data.ts";
-import { useReader } from "../webhooks/data/data.ts";
-import { subscriptionsOptions } from "../webhooks/data/reads.ts";
-import { detailPairs, isSevere } from "./audit-words.ts";
+import { detailPairs, isSevere, objectPathOf } from "./audit-words.ts";
 import { useIsOperator, type AuditEntry } from "./data.ts";
 
 interface AuditDetailsProps {
@@ -22,20 +18,9 @@ interface AuditDetailsProps {
   readonly onActor: (id: number) => void;
 }
 
-/** Returns the cells of an audit log entry by column: the action with its actor, a mark, and the time. */
+/** Returns the cells of an audit log entry by column: a sentence about the action, a mark, and the time. */
 export const auditColumns = (entry: AuditEntry) => ({
-  Action: (
-    <>
-      <strong>{entry.actor_name ?? "Somebody"}</strong>{" "}
-      {entry.company_name !== null && (
-        <Text span c="dimmed" inherit>
-          ({entry.company_name}){" "}
-        </Text>
-      )}
-      {entryWords(entry)}
-      <Subject details={entry.details} />
-    </>
-  ),
+  Action: <Sentence entry={entry} />,
   Note: <Mark entry={entry} />,
   Time: (
     <Dimmed>
@@ -43,6 +28,28 @@ export const auditColumns = (entry: AuditEntry) => ({
     </Dimmed>
   ),
 });
+
+function Sentence({ entry }: { readonly entry: AuditEntry }) {
+  const [before, name, after] = sentenceOf(entry);
+  return (
+    <>
+      <strong>{actorOf(entry)}</strong>{" "}
+      {entry.company_name !== null && (
+        <Text span c="dimmed" inherit>
+          ({entry.company_name}){" "}
+        </Text>
+      )}
+      {before}
+      {name !== "" && <strong>{name}</strong>}
+      {after}
+    </>
+  );
+}
+
+/** Returns the name of the actor. An action without a request comes from a command or a job of the platform. */
+function actorOf({ actor_name: name, request_id: request }: AuditEntry): string {
+  return name ?? (request === null ? "The system" : "Somebody");
+}
 
 /**
  * Shows a tag at audit log entries that deserve attention: actions during an impersonation, and security-relevant
@@ -58,49 +65,10 @@ function Mark({ entry }: { readonly entry: AuditEntry }) {
   );
 }
 
-/**
- * Shows the user, company, subscription or provider that an audited action was applied to, if the details of
- * the entry name one.
- */
-function Subject({ details }: Pick<AuditEntry, "details">) {
-  const { user_id: user, company_id: company, subscription_id: subscription, provider } = details;
-  const isOperator = useIsOperator();
-  if (typeof user === "number") return <SubjectUser id={user} />;
-  if (typeof company === "number") return <SubjectCompany id={company} />;
-  if (typeof subscription === "string")
-    return isOperator ? null : <SubscriptionLabel id={subscription} />;
-  return typeof provider === "string" ? `: ${provider}` : null;
-}
-
-/**
- * Shows the label of a webhook subscription. Renders nothing for a deleted subscription, because its label no
- * longer exists.
- */
-function SubscriptionLabel({ id }: { readonly id: string }) {
-  const { data } = useQuery(subscriptionsOptions(useReader()));
-  const label = data?.data.find((one) => one.id === id)?.label;
-  return label === undefined ? null : `: ${label}`;
-}
-
-/**
- * Shows the name of a user. Operators may read the name of every user, a partner only those of its team; other
- * users are shown by id.
- */
-function SubjectUser({ id }: { readonly id: number }) {
-  const isOperator = useIsOperator();
-  const { data } = useQuery(userOptions(useApi(), isOperator ? id : null));
-  const team = useTeamNames(!isOperator);
-  return `: ${data?.name ?? team.get(id) ?? `user ${id}`}`;
-}
-
-function SubjectCompany({ id }: { readonly id: number }) {
-  const { data } = useQuery(companyOptions(useApi(), useIsOperator() ? id : null));
-  return `: ${data?.name ?? `company ${id}`}`;
-}
-
 /** Shows all fields of an audit log entry. */
 export function AuditDetails({ entry, onActor }: AuditDetailsProps) {
   const { actor_id: actor, impersonator_id: impersonator, request_id: request } = entry;
+  const path = objectPathOf(entry.details, useIsOperator());
   return (
     <Box pb="sm" pl={{ sm: 28 }}>
       <Facts
@@ -112,6 +80,16 @@ export function AuditDetails({ entry, onActor }: AuditDetailsProps) {
             ...(impersonator !== null && {
               "Impersonated by": <Who id={impersonator} name={entry.impersonator_name} />,
             }),
+            ...(entry.object_name !== null && {
+              Object:
+                path === undefined ? (
+                  entry.object_name
+                ) : (
+                  <PageLink href={path} underline="always">
+                    {entry.object_name}
+                  </PageLink>
+                ),
+            }),
           }),
           ...detailPairs(entry.details).map(([name, value]) => [sentence(name), value] as const),
           ...Object.entries({
@@ -119,7 +97,7 @@ export function AuditDetails({ entry, onActor }: AuditDetailsProps) {
             "User agent": entry.user_agent ?? "None",
             Request:
               request === null ? (
-                "None (run from the command line)"
+                "None (a command or a job)"
               ) : (
                 <CopyableId id={request} label="Copy the request's id" />
               ),

@@ -71,6 +71,21 @@ const SEVERE_ACTIONS = new Set([
 export const isSevere = (action: string): boolean => SEVERE_ACTIONS.has(action);
 
 /**
+ * Returns the path of the page of an entry's object; undefined if the user has no such page. The details do not name
+ * the partner of a subscription, so operators have no link to it.
+ */
+export function objectPathOf(
+  { subscription_id: subscription, user_id: user, ...details }: Readonly<Record<string, unknown>>,
+  isOperator: boolean,
+): string | undefined {
+  if (!isOperator)
+    return typeof subscription === "string" ? `/webhooks/${subscription}` : undefined;
+  const company = details["company_id"] ?? details["partner_id"];
+  if (typeof user === "number") return `/users/${user}`;
+  return typeof company === "number" ? `/companies/${company}` : undefined;
+}
+
+/**
  * Converts the details of an audit log entry to pairs of name and text, in their original order. Nested values
  * become JSON.
  */

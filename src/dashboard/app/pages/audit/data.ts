@@ -1,3 +1,5 @@
+import { queryOptions } from "@tanstack/react-query";
+
 import { type ApiClient, answerOf, pageAt } from "../../api/client.ts";
 import { useSession } from "../../session/session.tsx";
 import { listOptions, type RowOf } from "../../ui/pages.ts";
@@ -15,5 +17,18 @@ export function auditLogOptions(api: ApiClient, isOperator: boolean, query: Audi
     answerOf(log.get({ query: { ...query, ...pageAt(cursor) } })),
   );
 }
+
+/** Number of entries that a page of another object shows. */
+const RECENT_ENTRIES = 5;
+
+/** Reads the newest entries that match the filter. */
+export const recentOptions = (api: ApiClient, isOperator: boolean, query: AuditQuery) =>
+  queryOptions({
+    queryKey: ["audit-log", "recent", query],
+    queryFn: async () => {
+      const log = isOperator ? api.admin["audit-log"] : api.partner["audit-log"];
+      return (await answerOf(log.get({ query: { ...query, limit: RECENT_ENTRIES } }))).data;
+    },
+  });
 
 export type AuditEntry = RowOf<typeof auditLogOptions>;

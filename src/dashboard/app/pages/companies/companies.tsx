@@ -1,25 +1,18 @@
-import { PageTabs } from "../../ui/layout.tsx";
 import { Group } from "@mantine/core";
 
 import { useApi } from "../../session/session.tsx";
-import { StateBadge } from "../../ui/badges.tsx";
-import { ActiveSwitch, ConfirmedAction, DialogButton } from "../../ui/dialog.tsx";
+import { DialogButton } from "../../ui/dialog.tsx";
 import { FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
-import { idOf } from "../../ui/format.ts";
-import { CellText, Dimmed, PageHeader, PageLink } from "../../ui/layout.tsx";
+import { counted, idOf } from "../../ui/format.ts";
+import { CellText, PageHeader, PageLink, PageTabs, RowLink } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
 import { EmptyState } from "../../ui/states.tsx";
 import { Time } from "../../ui/time.tsx";
 import { NewAccount, NewPartner } from "./company-forms.tsx";
-import { ActiveFilter, activeQuery, CompanySelect, Stores } from "./company-select.tsx";
-import {
-  accountsOptions,
-  type CompanyFilter,
-  type CompanyType,
-  partnersOptions,
-  useCompanyActions,
-} from "./data.ts";
+import { ActiveFilter, activeQuery, CompanySelect } from "./company-select.tsx";
+import { CompanyState } from "./company-switches.tsx";
+import { accountsOptions, type CompanyFilter, type CompanyType, partnersOptions } from "./data.ts";
 
 export function Page() {
   const { get, set } = useFilters(["tab", "name", "active", "partner"]);
@@ -75,16 +68,15 @@ function PartnerList() {
         empty={<NoCompany isFiltered={count > 0} type="partner" />}
         table={{
           caption: "Partners, newest first",
-          end: "Change",
+          end: "Open",
           columns: (one) => ({
-            Name: <NameAndNumber {...one} href={`/companies/${one.id}`} />,
+            Name: <CompanyName {...one} />,
             "White label": one.white_label.enabled
               ? `${one.white_label.brand_name} at ${one.white_label.domain}`
               : "None",
             State: <CompanyState company={one} />,
             Created: <Time at={one.created_at} />,
-            Accounts: <AccountsLink partnerId={one.id} />,
-            Change: <CompanyActions type="partner" company={one} />,
+            Open: <PartnerLinks {...one} />,
           }),
         }}
       />
@@ -115,15 +107,13 @@ function AccountList() {
         empty={<NoCompany isFiltered={count > 0} type="account" />}
         table={{
           caption: "Accounts, newest first",
-          end: "Change",
           columns: (one) => ({
-            Name: <NameAndNumber {...one} />,
+            Name: <CompanyName {...one} />,
             Partner: one.partner_name ?? "None",
             Plan: one.plan.name,
-            Stores: <Stores stores={one.stores} />,
+            Stores: counted(one.stores.length, "store"),
             State: <CompanyState company={one} />,
             Created: <Time at={one.created_at} />,
-            Change: <CompanyActions type="account" company={one} />,
           }),
         }}
       />
@@ -137,36 +127,25 @@ function filterOf(get: (name: "name" | "active") => string | undefined): Company
   return { ...(name && { name }), ...activeQuery(get("active")) };
 }
 
-interface NameProps {
+interface CompanyProps {
   readonly id: number;
   readonly name: string;
-  /** Path of the company's page; absent for companies without a page. */
-  readonly href?: string;
 }
 
-function NameAndNumber({ id, name, href }: NameProps) {
-  return (
-    <CellText
-      title={
-        href === undefined ? (
-          name
-        ) : (
-          <PageLink href={href} inherit>
-            {name}
-          </PageLink>
-        )
-      }
-    >
-      Number {id}
-    </CellText>
-  );
+function CompanyName({ id, name }: CompanyProps) {
+  return <CellText title={<RowLink href={`/companies/${id}`}>{name}</RowLink>}>ID {id}</CellText>;
 }
 
-function AccountsLink({ partnerId }: { readonly partnerId: number }) {
+function PartnerLinks({ id, name }: CompanyProps) {
   return (
-    <PageLink href={`/companies?tab=accounts&partner=${partnerId}`} className="one-line">
-      Show accounts
-    </PageLink>
+    <Group gap="md" justify="flex-end" wrap="nowrap" className="on-top">
+      <PageLink href={`/companies/${id}/webhooks`} aria-label={`Webhooks of ${name}`}>
+        Webhooks
+      </PageLink>
+      <PageLink href={`/companies/${id}?tab=accounts`} aria-label={`Accounts of ${name}`}>
+        Accounts
+      </PageLink>
+    </Group>
   );
 }
 
@@ -194,87 +173,3 @@ function NoCompany({ isFiltered, type }: NoCompanyProps) {
     </EmptyState>
   );
 }
-
-interface Company {
-  readonly id: number;
-  readonly name: string;
-  readonly is_active: boolean;
-  readonly require_second_factor: boolean;
-}
-
-function CompanyState({ company }: { readonly company: Company }) {
-  return (
-    <>
-      <StateBadge state={company.is_active ? "active" : "inactive"} />
-      {company.require_second_factor && <Dimmed>Two-step required</Dimmed>}
-    </>
-  );
-}
-
-interface CompanyActionsProps {
-  readonly type: CompanyType;
-  readonly company: Company;
-}
-
-function CompanyActions(props: CompanyActionsProps) {
-  return (
-    <Group gap="xs" justify="flex-end" wrap="nowrap" className="row-actions">
-      <RequirementSwitch {...props} />
-      <CompanySwitch {...props} />
-    </Group>
-  );
-}
-
-/** Button that requires a second factor of the company's users, or ends this requirement. */
-function RequirementSwitch({ type, company }: CompanyActionsProps) {
-  const { setFactorRequired } = useCompanyActions();
-  const { id, name, require_second_factor: isRequired } = company;
-  const label = isRequired ? "Stop requiring two-step" : "Require two-step";
-  return (
-    <ConfirmedAction
-      label={label}
-      button={{ size: "xs", variant: "subtle", color: "gray", "aria-label": `${label}: ${name}` }}
-      title={
-        isRequired
-          ? `Stop requiring two-step verification at ${name}?`
-          : `Require two-step verification at ${name}?`
-      }
-      action={label}
-      onConfirm={() => setFactorRequired(type, id, !isRequired)}
-      done={`Two-step verification is ${isRequired ? "no longer required" : "required"} at ${name}.`}
-    >
-      {isRequired
-        ? "Users without a second factor sign in with their password only. Existing factors stay."
-        : "Users without a second factor set one up at their next sign-in. Current sessions stay active."}
-      {type === "partner" && " This does not apply to the users of its accounts."}
-    </ConfirmedAction>
-  );
-}
-
-function CompanySwitch({ type, company }: CompanyActionsProps) {
-  const { setActive } = useCompanyActions();
-  const { id, name, is_active: isActive } = company;
-  return (
-    <ActiveSwitch
-      isActive={isActive}
-      name={name}
-      onSwitch={(next) => setActive(type, id, next)}
-      done={`${name} is ${isActive ? "inactive: nobody there is signed in" : "active"}.`}
-    >
-      {isActive ? DEACTIVATION_WORDS[type] : ACTIVATION_WORDS[type]}
-    </ActiveSwitch>
-  );
-}
-
-const DEACTIVATION_WORDS = {
-  partner:
-    "All users of the partner and of its accounts are signed out immediately and cannot sign in. Their tokens and API keys are revoked permanently, including those of clients that act for them. Reviews still arrive.",
-  account:
-    "All users of the account are signed out immediately and cannot sign in. Their tokens and API keys are revoked permanently. Reviews still arrive.",
-} as const;
-
-const ACTIVATION_WORDS = {
-  partner:
-    "Its users and those of its active accounts can sign in again. Previous tokens and API keys stay revoked.",
-  account: "Its users can sign in again. Previous tokens and API keys stay revoked.",
-} as const;

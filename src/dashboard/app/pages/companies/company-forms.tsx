@@ -4,20 +4,23 @@ import "@mantine/core/styles/ColorPicker.css";
 import "@mantine/core/styles/ColorSwatch.css";
 
 import { useQuery } from "@tanstack/react-query";
+import { useLocation } from "wouter";
 
 import { useApi } from "../../session/session.tsx";
 import { Form, type FormState, useForm } from "../../ui/form.tsx";
 import { counted } from "../../ui/format.ts";
 import {
   type AccountDraft,
+  accountDraft,
   type CompanyDraft,
   EMPTY_ACCOUNT,
   EMPTY_PARTNER,
   type PartnerDraft,
+  partnerDraft,
   storeNames,
 } from "./company-drafts.ts";
 import { CompanySelect } from "./company-select.tsx";
-import { plansOptions, useCompanyActions } from "./data.ts";
+import { type Account, type Partner, plansOptions, useCompanyActions } from "./data.ts";
 
 function NameField({ form }: { readonly form: FormState<CompanyDraft> }) {
   return <TextInput label="Name" required data-autofocus {...form.text("name")} />;
@@ -44,7 +47,31 @@ function BrandingFields({ form }: { readonly form: FormState<CompanyDraft> }) {
         placeholder="https://"
         {...form.text("logo_url")}
       />
+      <TextInput
+        label="External ID"
+        description="Optional. The id of this company in your own systems."
+        {...form.text("external_id")}
+      />
     </>
+  );
+}
+
+interface PlanFieldProps {
+  readonly form: FormState<AccountDraft>;
+  readonly value: number;
+}
+
+function PlanField({ form, value }: PlanFieldProps) {
+  const plans = useQuery(plansOptions(useApi())).data ?? [];
+  return (
+    <NativeSelect
+      label="Plan"
+      required
+      value={value}
+      error={form.errorOf("plan_id")}
+      data={plans.map((one) => ({ value: String(one.id), label: one.name }))}
+      onChange={(event) => form.edit({ plan_id: Number(event.currentTarget.value) })}
+    />
   );
 }
 
@@ -52,8 +79,15 @@ interface NewCompanyProps {
   readonly onClose: () => void;
 }
 
-export function NewAccount({ onClose }: NewCompanyProps) {
+interface NewAccountProps extends NewCompanyProps {
+  /** Partner of the new account; undefined if the operator chooses it. */
+  readonly partnerId?: number;
+}
+
+/** Form for a new account, of the given partner or of any. */
+export function NewAccount({ partnerId, onClose }: NewAccountProps) {
   const { createAccount } = useCompanyActions();
+  const [, navigate] = useLocation();
   const plans = useQuery(plansOptions(useApi())).data ?? [];
   // Selects the first plan by default. The plans may load after the form has opened, so the default cannot be
   // an initial value.
@@ -62,31 +96,29 @@ export function NewAccount({ onClose }: NewCompanyProps) {
     plan_id: draft.plan_id || plans[0]?.id || 0,
   });
   const form = useForm({
-    name: "new account",
-    initial: EMPTY_ACCOUNT,
+    name: partnerId === undefined ? "new account" : `new account of ${partnerId}`,
+    initial: { ...EMPTY_ACCOUNT, partner_id: partnerId },
     send: (draft) => createAccount(withPlan(draft)),
-    done: ({ name }) => `${name} is created. Give it an owner next, in Users.`,
-    onDone: onClose,
+    done: ({ name }) => `${name} is created. Invite its first owner next.`,
+    onDone: ({ id }) => {
+      onClose();
+      navigate(`/companies/${id}?tab=users`);
+    },
   });
   return (
     <Form form={form} action="Create account" onCancel={onClose}>
       <NameField form={form} />
-      <CompanySelect
-        label="Partner"
-        types={["partner"]}
-        required
-        value={form.draft.partner_id}
-        error={form.errorOf("partner_id") && "Choose a partner."}
-        onChange={(partner) => form.edit({ partner_id: partner?.id })}
-      />
-      <NativeSelect
-        label="Plan"
-        required
-        value={withPlan(form.draft).plan_id}
-        error={form.errorOf("plan_id")}
-        data={plans.map((one) => ({ value: String(one.id), label: one.name }))}
-        onChange={(event) => form.edit({ plan_id: Number(event.currentTarget.value) })}
-      />
+      {partnerId === undefined && (
+        <CompanySelect
+          label="Partner"
+          types={["partner"]}
+          required
+          value={form.draft.partner_id}
+          error={form.errorOf("partner_id") && "Choose a partner."}
+          onChange={(partner) => form.edit({ partner_id: partner?.id })}
+        />
+      )}
+      <PlanField form={form} value={withPlan(form.draft).plan_id} />
       <StoresField form={form} />
       <BrandingFields form={form} />
     </Form>
@@ -98,7 +130,7 @@ function StoresField({ form }: { readonly form: FormState<AccountDraft> }) {
   return (
     <Textarea
       label="Stores"
-      description={`One name per line. You cannot add stores later. ${counted(length, "store")} so far.`}
+      description={`One name per line. ${counted(length, "store")} so far.`}
       autosize
       minRows={3}
       maxRows={10}
@@ -107,21 +139,65 @@ function StoresField({ form }: { readonly form: FormState<AccountDraft> }) {
   );
 }
 
+/** Form for a new partner. */
 export function NewPartner({ onClose }: NewCompanyProps) {
   const { createPartner } = useCompanyActions();
+  const [, navigate] = useLocation();
   const form = useForm({
     name: "new partner",
     initial: EMPTY_PARTNER,
-    names: { brand_name: "white_label.brand_name", domain: "white_label.domain" },
+    names: LABEL_NAMES,
     send: createPartner,
-    done: ({ name }) => `${name} is created. Give it an owner next, in Users.`,
-    onDone: onClose,
+    done: ({ name }) => `${name} is created. Invite its first owner next.`,
+    onDone: ({ id }) => {
+      onClose();
+      navigate(`/companies/${id}?tab=users`);
+    },
   });
   return (
     <Form form={form} action="Create partner" onCancel={onClose}>
       <NameField form={form} />
       <BrandingFields form={form} />
       <WhiteLabelFields form={form} />
+    </Form>
+  );
+}
+
+const LABEL_NAMES = { brand_name: "white_label.brand_name", domain: "white_label.domain" } as const;
+
+/** Form that changes a partner. */
+export function EditPartner({ partner, onClose }: NewCompanyProps & { readonly partner: Partner }) {
+  const { changePartner } = useCompanyActions();
+  const form = useForm({
+    initial: partnerDraft(partner),
+    names: LABEL_NAMES,
+    send: (draft) => changePartner(partner, draft),
+    done: ({ name }) => `${name} is saved.`,
+    onDone: onClose,
+  });
+  return (
+    <Form form={form} action="Save" onCancel={onClose}>
+      <NameField form={form} />
+      <BrandingFields form={form} />
+      <WhiteLabelFields form={form} />
+    </Form>
+  );
+}
+
+/** Form that changes an account. */
+export function EditAccount({ account, onClose }: NewCompanyProps & { readonly account: Account }) {
+  const { changeAccount } = useCompanyActions();
+  const form = useForm({
+    initial: accountDraft(account),
+    send: (draft) => changeAccount(account, draft),
+    done: ({ name }) => `${name} is saved.`,
+    onDone: onClose,
+  });
+  return (
+    <Form form={form} action="Save" onCancel={onClose}>
+      <NameField form={form} />
+      <PlanField form={form} value={form.draft.plan_id} />
+      <BrandingFields form={form} />
     </Form>
   );
 }

@@ -1,11 +1,10 @@
-import { Select, Text } from "@mantine/core";
+import { Select } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 
 import { useApi, useSession } from "../../session/session.tsx";
 import { ChoiceFilter, type FilterField } from "../../ui/filters.tsx";
-import { counted } from "../../ui/format.ts";
 import {
   type CompanyChoice,
   companyChoicesOptions,
@@ -102,25 +101,4 @@ export function ActiveFilter(props: FilterField) {
 export function activeQuery(value: string | undefined): { readonly is_active?: "true" | "false" } {
   const isActive = (["true", "false"] as const).find((one) => one === value);
   return isActive === undefined ? {} : { is_active: isActive };
-}
-
-/** Button that opens a list of the account's stores with their ids and names. */
-export function Stores({
-  stores,
-}: {
-  readonly stores: readonly { readonly id: number; name: string }[];
-}) {
-  if (stores.length === 0) return "None";
-  return (
-    <details>
-      <summary>{counted(stores.length, "store")}</summary>
-      <Text size="sm" component="ul">
-        {stores.map(({ id, name }) => (
-          <li key={id}>
-            {name} ({id})
-          </li>
-        ))}
-      </Text>
-    </details>
-  );
 }

@@ -2,12 +2,15 @@ import { queryOptions, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 
 import { allPages, answerOf, type ApiClient, pageAt, type QueryOf } from "../../api/client.ts";
+import { recordOf } from "../../api/records.ts";
 import { useApi } from "../../session/session.tsx";
-import { listOptions, useRefresh } from "../../ui/pages.ts";
+import { listOptions, type RowOf, useRefresh } from "../../ui/pages.ts";
 import {
   accountBody,
-  partnerBody,
   type AccountDraft,
+  changedAccount,
+  changedPartner,
+  partnerBody,
   type PartnerDraft,
 } from "./company-drafts.ts";
 
@@ -38,6 +41,25 @@ export function accountsOptions(api: ApiClient, filter: AccountFilter) {
     answerOf(api.admin.accounts.get({ query: { ...filter, ...pageAt(cursor) } })),
   );
 }
+
+export type Partner = RowOf<typeof partnersOptions>;
+export type Account = RowOf<typeof accountsOptions>;
+
+/** Reads one partner by id. */
+export const partnerOptions = (api: ApiClient, id: number | null) =>
+  queryOptions({
+    queryKey: ["partners", "one", id],
+    queryFn: () => recordOf<Partner>(api, "partners", id ?? 0).read(),
+    enabled: id !== null,
+  });
+
+/** Reads one account by id, with its stores. */
+export const accountOptions = (api: ApiClient, id: number | null) =>
+  queryOptions({
+    queryKey: ["accounts", "one", id],
+    queryFn: () => recordOf<Account>(api, "accounts", id ?? 0).read(),
+    enabled: id !== null,
+  });
 
 export function usePartnerName(): (id: number) => string {
   const api = useApi();
@@ -82,9 +104,10 @@ export function companyChoicesOptions(api: ApiClient, type: CompanyType, name: s
   });
 }
 
-/** Requests that create or change companies. Each request invalidates the cached company lists. */
+/** Requests that create or change companies. Each request invalidates the cached companies of their type. */
 export function useCompanyActions() {
-  const { partners, accounts } = useApi().admin;
+  const api = useApi();
+  const { partners, accounts } = api.admin;
   const refresh = { partner: useRefresh(["partners"]), account: useRefresh(["accounts"]) };
   return {
     createPartner: (draft: PartnerDraft) =>
@@ -97,14 +120,17 @@ export function useCompanyActions() {
         answerOf<unknown>(isActive ? company.activate.post() : company.deactivate.post()),
       );
     },
-    setFactorRequired: (type: CompanyType, id: number, isRequired: boolean) => {
-      // The assertion is safe because contract 10.6 has this route. The typed client lacks it, because the server
-      // defines the same routes for several types of objects in a loop.
-      // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-      const company = (type === "partner" ? partners({ id }) : accounts({ id })) as unknown as {
-        patch(body: { require_second_factor: boolean }): Parameters<typeof answerOf<unknown>>[0];
-      };
-      return refresh[type].andRead(answerOf(company.patch({ require_second_factor: isRequired })));
-    },
+    changePartner: (partner: Partner, draft: PartnerDraft) =>
+      refresh.partner.andRead(
+        recordOf<Partner>(api, "partners", partner.id).change(changedPartner(partner, draft)),
+      ),
+    changeAccount: (account: Account, draft: AccountDraft) =>
+      refresh.account.andRead(
+        recordOf<Account>(api, "accounts", account.id).change(changedAccount(account, draft)),
+      ),
+    setFactorRequired: (type: CompanyType, id: number, isRequired: boolean) =>
+      refresh[type].andRead(
+        recordOf(api, `${type}s`, id).change({ require_second_factor: isRequired }),
+      ),
   };
 }

@@ -1,6 +1,6 @@
 import { Button, Group, Text } from "@mantine/core";
 import { useQuery, useMutation } from "@tanstack/react-query";
-import { Redirect, Route, Switch, useParams } from "wouter";
+import { Route, Switch, useParams } from "wouter";
 
 import { answerOf } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
@@ -40,9 +40,6 @@ export function Page() {
         {Object.entries(READING_PAGES).map(([path, View]) => (
           <Route key={path} path={path} component={View} />
         ))}
-        <Route path="/">
-          <Redirect to="/webhooks" replace />
-        </Route>
         <Route>
           <NotFound />
         </Route>

@@ -1,6 +1,13 @@
 import { queryOptions } from "@tanstack/react-query";
 
-import { answerOf, type ApiClient, atCursor } from "../../api/client.ts";
+import {
+  allPages,
+  answerOf,
+  type ApiClient,
+  atCursor,
+  type DataOf,
+  pageAt,
+} from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
 import { ALL_PAGES, listOptions, type RowOf, useRefresh } from "../../ui/pages.ts";
 import { clientBody, isPlatformPath, type ClientDraft, type ClientsPath } from "./client-model.ts";
@@ -78,5 +85,49 @@ export function useOAuthClientActions(path: ClientsPath) {
     rotateSecret: (id: string): Promise<NewClientSecret> =>
       inBackground(answerOf(clients({ id }).secret.post())),
     remove: (id: string) => andRead(answerOf(clients({ id }).delete())),
+  };
+}
+
+/** Reads all integrations of the partner; there are at most 50. */
+export const integrationsOptions = (api: ApiClient) =>
+  queryOptions({
+    queryKey: ["integrations"],
+    queryFn: () =>
+      allPages((cursor) => answerOf(api.partner.integrations.get({ query: pageAt(cursor) }))),
+  });
+
+export type Integration = DataOf<typeof integrationsOptions>[number];
+
+/** Reads when the viewable token of each user and integration of the partner was last used, by user id. */
+export const integrationTokensOptions = (api: ApiClient) =>
+  queryOptions({
+    queryKey: ["team-tokens", "viewable"],
+    queryFn: async () => {
+      const all = await allPages((cursor) =>
+        answerOf(api.partner.tokens.get({ query: pageAt(cursor) })),
+      );
+      const own = all.filter(({ kind }) => kind === "dashboard_pat");
+      return new Map(own.map((one) => [one.user_id, one.last_used_at]));
+    },
+  });
+
+export interface IntegrationDraft {
+  readonly name: string;
+  readonly scopes: readonly Scope[];
+}
+
+/** Requests that create, change or delete integrations. Each request invalidates the cached list. */
+export function useIntegrationActions() {
+  const { integrations } = useApi().partner;
+  const { inBackground, andRead } = useRefresh(["integrations"]);
+  const bodyOf = ({ name, scopes }: IntegrationDraft) => ({
+    name: name.trim(),
+    scopes: [...scopes],
+  });
+  return {
+    create: (draft: IntegrationDraft) => inBackground(answerOf(integrations.post(bodyOf(draft)))),
+    change: (id: number, draft: IntegrationDraft) =>
+      inBackground(answerOf(integrations({ id }).patch(bodyOf(draft)))),
+    remove: (id: number) => andRead(answerOf(integrations({ id }).delete())),
   };
 }

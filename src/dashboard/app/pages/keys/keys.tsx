@@ -1,35 +1,37 @@
-import { Button, Group, Menu, Stack, Text, TextInput } from "@mantine/core";
+import { Anchor, Button, Group, Stack, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 
 import { useApi, useSession } from "../../session/session.tsx";
 import { Tag } from "../../ui/badges.tsx";
 import { Copy } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
-import { ConfirmedAction, Dialog } from "../../ui/dialog.tsx";
-import { Form, useForm } from "../../ui/form.tsx";
-import { Icon } from "../../ui/icon.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
 import { CellText, PageHeader, Dimmed } from "../../ui/layout.tsx";
 import { List, rowsOf } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
 import { SecretDialog } from "../../ui/secret.tsx";
 import { LastUsed, Time } from "../../ui/time.tsx";
+import { CompanyName } from "../companies/company-select.tsx";
 import { ClientForm } from "./client-form.tsx";
 import { type ClientsPath, clientsPathOf, isPlatformPath } from "./client-model.ts";
 import {
   type ApiToken,
   apiTokensOptions,
+  integrationsOptions,
+  integrationTokensOptions,
   type NewClientSecret,
   type OAuthClient,
   oauthClientsOptions,
-  type TokenDraft,
-  useApiTokenActions,
 } from "./data.ts";
+import { type CreatedKind, CreateMenu } from "./create-menu.tsx";
+import { DeleteToken, NewToken } from "./day-tokens.tsx";
+import { IntegrationDialogs, IntegrationMenu, type IntegrationTask } from "./integrations.tsx";
 import { ClientActions } from "./oauth-clients.tsx";
 import { PersonalToken, usePersonalToken } from "./personal-token.tsx";
-import { ScopesField } from "./scopes-field.tsx";
 import { scopeWords } from "./client-model.ts";
 
-/** One line of the table: the personal access token, an API token, or an OAuth client. */
+/** One line of the table: the personal access token, an integration, an API token, or an OAuth client. */
 interface Key {
   readonly id: string;
   readonly name: ReactNode;
@@ -39,14 +41,22 @@ interface Key {
   readonly actions: ReactNode;
 }
 
-type CreatedKind = "token" | "client";
-
 export function Page() {
-  const clientsPath = clientsPathOf(useSession().user.role);
+  const { role } = useSession().user;
+  const clientsPath = clientsPathOf(role);
   const own = usePersonalToken();
   const [creating, setCreating] = useState<CreatedKind>();
+  const [task, setTask] = useState<IntegrationTask>();
+  const integrations = useIntegrationKeys(setTask);
   const close = () => setCreating(undefined);
   const [token, setToken] = useState<string>();
+  const kinds: readonly CreatedKind[] = [
+    "token",
+    ...(role === "partner_owner" ? (["integration"] as const) : []),
+    ...(clientsPath === undefined ? [] : (["client"] as const)),
+  ];
+  const create = (kind: CreatedKind) =>
+    kind === "integration" ? setTask({ kind: "create" }) : setCreating(kind);
   // Omits the line of the personal access token until the API has answered whether the user has one.
   const personal: readonly Key[] =
     own.use === undefined
@@ -65,25 +75,33 @@ export function Page() {
             ),
           },
         ];
+  const before = [...personal, ...integrations];
   return (
     <>
       <PageHeader
         title="API Keys"
-        description="Credentials for your own programs. Store them like passwords."
-        actions={<CreateMenu hasClients={clientsPath !== undefined} onCreate={setCreating} />}
+        description={
+          <>
+            Credentials for your own programs. Store them like passwords.{" "}
+            <Anchor href="/docs/sign-in" target="_blank" inherit underline="always">
+              Which one do I need?
+            </Anchor>
+          </>
+        }
+        actions={<CreateMenu kinds={kinds} onCreate={create} />}
       />
       <Stack gap="lg">
-        <PersonalToken own={own} />
+        <PersonalToken own={own} others={kinds} onCreate={create} />
         <DayTokens>
           {(tokens) =>
             clientsPath === undefined ? (
-              <KeyTable keys={[...personal, ...tokens]} />
+              <KeyTable keys={[...before, ...tokens]} />
             ) : (
               <Clients
                 path={clientsPath}
                 isCreating={creating === "client"}
                 onClose={close}
-                before={[...personal, ...tokens]}
+                before={[...before, ...tokens]}
               />
             )
           }
@@ -92,6 +110,7 @@ export function Page() {
       <Dialog opened={creating === "token"} onClose={close} title="Create a 24-hour token" centered>
         <NewToken onClose={close} onSecret={setToken} />
       </Dialog>
+      <IntegrationDialogs task={task} onTask={setTask} />
       <SecretDialog
         title="Your new token"
         label="API token"
@@ -102,35 +121,35 @@ export function Page() {
   );
 }
 
-const KINDS: Readonly<Record<CreatedKind, readonly [name: string, purpose: string]>> = {
-  token: ["24-hour token", "For scripts and jobs, with scopes of its own."],
-  client: ["OAuth client", "For an app that signs users in."],
-};
-
-interface CreateMenuProps {
-  readonly hasClients: boolean;
-  readonly onCreate: (kind: CreatedKind) => void;
+/** Returns the lines of the partner's integrations. Admins see them without actions; other users have none. */
+function useIntegrationKeys(onTask: (task: IntegrationTask) => void): readonly Key[] {
+  const api = useApi();
+  const { role } = useSession().user;
+  const isOwner = role === "partner_owner";
+  const enabled = isOwner || role === "partner_admin";
+  const { data: integrations = [] } = useQuery({ ...integrationsOptions(api), enabled });
+  const { data: tokens } = useQuery({
+    ...integrationTokensOptions(api),
+    enabled: integrations.length > 0,
+  });
+  return integrations.map((one) => ({
+    id: `integration ${one.id}`,
+    name: <CellText title={one.name}>Integration</CellText>,
+    scopes: scopeWords(one.scopes),
+    expires: "Never",
+    lastUsed: <TokenUse tokens={tokens} id={one.id} />,
+    actions: isOwner && <IntegrationMenu integration={one} onTask={onTask} />,
+  }));
 }
 
-function CreateMenu({ hasClients, onCreate }: CreateMenuProps) {
-  const offered: readonly CreatedKind[] = hasClients ? ["token", "client"] : ["token"];
-  return (
-    <Menu position="bottom-end" width={320}>
-      <Menu.Target>
-        <Button rightSection={<Icon name="chevronDown" size={14} />}>Create</Button>
-      </Menu.Target>
-      <Menu.Dropdown>
-        {offered.map((kind) => (
-          <Menu.Item key={kind} onClick={() => onCreate(kind)}>
-            {KINDS[kind][0]}
-            <Text span display="block" size="xs">
-              {KINDS[kind][1]}
-            </Text>
-          </Menu.Item>
-        ))}
-      </Menu.Dropdown>
-    </Menu>
-  );
+interface TokenUseProps {
+  readonly tokens: ReadonlyMap<number, string | null> | undefined;
+  readonly id: number;
+}
+
+function TokenUse({ tokens, id }: TokenUseProps) {
+  if (tokens === undefined) return "–";
+  return tokens.has(id) ? <LastUsed at={tokens.get(id) ?? null} /> : "Not generated";
 }
 
 function KeyTable({ keys }: { readonly keys: readonly Key[] }) {
@@ -142,7 +161,7 @@ function KeyTable({ keys }: { readonly keys: readonly Key[] }) {
       end="Actions"
       columns={({ name, scopes, expires, lastUsed, actions }) => ({
         Name: name,
-        Scopes: scopes,
+        Access: scopes,
         Expires: expires,
         "Last used": lastUsed,
         Actions: actions,
@@ -234,7 +253,9 @@ function ClientName({
         <Tag>{client.confidential ? "Confidential" : "Public"}</Tag>
         {client.first_party && <Tag>First-party</Tag>}
         {isPlatformPath(path) && (
-          <Tag>{client.company_id === null ? "Platform" : `Company ${client.company_id}`}</Tag>
+          <Tag>
+            {client.company_id === null ? "Platform" : <CompanyName id={client.company_id} />}
+          </Tag>
         )}
       </Group>
       <Group gap={4} wrap="nowrap">
@@ -244,71 +265,5 @@ function ClientName({
         <Copy value={client.client_id} label={`Copy the client ID of ${client.name}`} />
       </Group>
     </Stack>
-  );
-}
-
-interface TokenProps {
-  readonly token: ApiToken;
-}
-
-function DeleteToken({ token: { id, name } }: TokenProps) {
-  const { remove } = useApiTokenActions();
-  return (
-    <ConfirmedAction
-      label="Delete"
-      button={{ size: "xs", "aria-label": `Delete the token ${name}` }}
-      title="Delete the token?"
-      action="Delete"
-      danger
-      onConfirm={() => remove(id)}
-      done="Token deleted."
-    >
-      Everything that uses <strong>{name}</strong> stops working immediately.
-    </ConfirmedAction>
-  );
-}
-
-interface NewTokenProps {
-  readonly onClose: () => void;
-  readonly onSecret: (token: string) => void;
-}
-
-const EMPTY_TOKEN: TokenDraft = { name: "", scopes: [] };
-
-function NewToken({ onClose, onSecret }: NewTokenProps) {
-  const { create } = useApiTokenActions();
-  const form = useForm({
-    name: "new token",
-    initial: EMPTY_TOKEN,
-    send: create,
-    onDone: (token) => {
-      onClose();
-      onSecret(token);
-    },
-  });
-  const { scopes } = form.draft;
-  return (
-    <Form
-      form={form}
-      isCheckedByBrowser
-      action="Create token"
-      onCancel={onClose}
-      isReady={scopes.length > 0}
-    >
-      <TextInput
-        label="Name"
-        description="For example, the job that uses it."
-        required
-        withAsterisk={false}
-        maxLength={100}
-        data-autofocus
-        {...form.text("name")}
-      />
-      <ScopesField
-        value={scopes}
-        onChange={(next) => form.edit({ scopes: next })}
-        error={form.errorOf("scopes")}
-      />
-    </Form>
   );
 }

@@ -1,17 +1,18 @@
-import { Button, Text, TextInput } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { type ReactNode, useState } from "react";
 
 import { useApi } from "../../session/session.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
-import { Confirm } from "../../ui/dialog.tsx";
+import { counted } from "../../ui/format.ts";
 import { FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
-import { CellText, PageHeader } from "../../ui/layout.tsx";
+import { CellText, PageHeader, RowLink } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
 import { EmptyState } from "../../ui/states.tsx";
 import { Time } from "../../ui/time.tsx";
-import { type Account, ownAccountsOptions, useActAsOwner } from "./data.ts";
-import { ActiveFilter, activeQuery, Stores } from "../companies/company-select.tsx";
+import { ActDialog } from "./act-dialog.tsx";
+import { type Account, ownAccountsOptions } from "./data.ts";
+import { ActiveFilter, activeQuery } from "../companies/company-select.tsx";
 
 /** Page that lists the accounts of a partner. Accounts are the partner's customers. */
 export function Page() {
@@ -56,15 +57,16 @@ function columnsOf(
   onAct: (account: Account) => void,
 ): Readonly<Record<string, ReactNode>> {
   return {
-    Name: <CellText title={one.name}>ID {one.id}</CellText>,
+    Name: <CellText title={<RowLink href={`/accounts/${one.id}`}>{one.name}</RowLink>}>ID {one.id}</CellText>,
     Plan: one.plan.name,
-    Stores: <Stores stores={one.stores} />,
+    Stores: counted(one.stores.length, "store"),
     State: <StateBadge state={one.is_active ? "active" : "inactive"} />,
     Created: <Time at={one.created_at} />,
     Assist: one.is_active && (
       <Button
         size="xs"
         variant="default"
+        className="on-top"
         onClick={() => onAct(one)}
         aria-label={`Act as owner of ${one.name}`}
       >
@@ -72,38 +74,4 @@ function columnsOf(
       </Button>
     ),
   };
-}
-
-const REASON_CHARS = 500;
-
-interface ActDialogProps {
-  readonly account: Account;
-  readonly onClose: () => void;
-}
-
-function ActDialog({ account: { id, name }, onClose }: ActDialogProps) {
-  const actAsOwner = useActAsOwner();
-  const [reason, setReason] = useState("");
-  return (
-    <Confirm
-      opened
-      onClose={onClose}
-      title={`Act as the owner of ${name}?`}
-      action="Act as owner"
-      onConfirm={() => actAsOwner(id, reason.trim())}
-    >
-      <Text size="sm" mb="md">
-        You see the reviews of {name} and respond as its owner, for up to 24 hours. Passwords, keys
-        and secrets are not accessible. The audit log records both of you.
-      </Text>
-      <TextInput
-        label="Reason"
-        description="Optional. Recorded in the audit log."
-        maxLength={REASON_CHARS}
-        data-autofocus
-        value={reason}
-        onChange={(event) => setReason(event.currentTarget.value)}
-      />
-    </Confirm>
-  );
 }

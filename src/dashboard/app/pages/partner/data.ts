@@ -1,5 +1,4 @@
-import { useQuery, queryOptions } from "@tanstack/react-query";
-import { useMemo } from "react";
+import { queryOptions } from "@tanstack/react-query";
 
 import { allPages, answerOf, type ApiClient, pageAt, type QueryOf } from "../../api/client.ts";
 import { apiWith } from "../../api/connect.ts";
@@ -21,19 +20,14 @@ export const teamOptions = (api: ApiClient) =>
 
 export type TeamUser = RowOf<typeof teamOptions>;
 
-/** Returns the names of the team members by user id, for pages that only know user ids. */
-export function useTeamNames(enabled: boolean): ReadonlyMap<number, string> {
-  const api = useApi();
-  const { data } = useQuery({
-    queryKey: ["team", "names"],
+/** Reads all members of the team. The API has no route for one of them. */
+export const wholeTeamOptions = (api: ApiClient) =>
+  queryOptions({
+    queryKey: ["team", "whole"],
     queryFn: () => allPages((cursor) => answerOf(api.partner.users.get({ query: pageAt(cursor) }))),
-    enabled,
-    staleTime: 60_000,
   });
-  return useMemo(() => new Map(data?.map((one) => [one.id, one.name])), [data]);
-}
 
-/** Requests that change the partner's team. Each request invalidates the cached team list. */
+/** Requests that change the partner's team. Each request invalidates the cached team. */
 export function useTeamActions() {
   const { users } = useApi().partner;
   const { andRead } = useRefresh(["team"]);

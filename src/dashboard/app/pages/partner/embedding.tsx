@@ -61,7 +61,7 @@ export function Page() {
         title="Embedding"
         description={
           <>
-            Embed webhook pages in your own product.{" "}
+            Show your webhook pages inside your own product, without another sign-in.{" "}
             <Anchor href="/docs/embedding" target="_blank" inherit underline="always">
               Read the guide
             </Anchor>
@@ -87,8 +87,8 @@ function Origins({ settings }: { readonly settings: DataOf<typeof embeddingOptio
   const originError = form.errorOf("origins");
   return (
     <Section
-      title="Allowed origins"
-      description="Only these sites can embed the portal. If empty, links open in a new tab."
+      title="1. Allow your site"
+      description="Only these origins can show the pages in a frame. Without one, links open in a tab of their own."
     >
       <Form form={form} action="Save">
         <Textarea
@@ -121,73 +121,77 @@ function TryLink() {
   const options = { ...themed, access };
   const { mutate, data, error, isPending } = useMutation({ mutationFn: () => makeLink(options) });
   return (
-    <Section
-      title="Preview"
-      description="Shows the pages for an hour, signed in as you. In your product, your server creates a link for each visit."
-    >
-      <div className="with-preview">
-        <Stack miw={0}>
-          <Choice
-            label="Permissions"
-            value={access}
-            onChange={setAccess}
-            options={[
-              { value: "read", label: "View only" },
-              { value: "write", label: "Change, test, resend, and show secrets" },
-            ]}
-          />
-          <div>
-            <Text size="sm" fw={500} mb={4} id="theme">
-              Theme
-            </Text>
-            <SegmentedControl
-              aria-labelledby="theme"
-              data={[
-                { value: "auto", label: "Browser" },
-                { value: "light", label: "Light" },
-                { value: "dark", label: "Dark" },
+    <>
+      <Section title="2. Try it" description="Shows the pages for an hour, signed in as you.">
+        <div className="with-preview">
+          <Stack miw={0}>
+            <Choice
+              label="Permissions"
+              value={access}
+              onChange={setAccess}
+              options={[
+                { value: "read", label: "View only" },
+                { value: "write", label: "Change, test, resend, and show secrets" },
               ]}
-              value={theme}
-              onChange={setTheme}
             />
-          </div>
-          <Group>
-            <Button variant="default" onClick={() => mutate()} loading={isPending}>
-              Create link
-            </Button>
-            {data !== undefined && (
-              <Button component="a" href={data.url} target="_blank" rel="noopener">
-                Open preview
+            <div>
+              <Text size="sm" fw={500} mb={4} id="theme">
+                Theme
+              </Text>
+              <SegmentedControl
+                aria-labelledby="theme"
+                data={[
+                  { value: "auto", label: "Browser" },
+                  { value: "light", label: "Light" },
+                  { value: "dark", label: "Dark" },
+                ]}
+                value={theme}
+                onChange={setTheme}
+              />
+            </div>
+            <Group>
+              <Button variant="default" onClick={() => mutate()} loading={isPending}>
+                Create link
               </Button>
+              {data !== undefined && (
+                <Button component="a" href={data.url} target="_blank" rel="noopener">
+                  Open preview
+                </Button>
+              )}
+            </Group>
+            {error !== null && <ErrorNotice error={error} />}
+            {data !== undefined && (
+              <>
+                <SecretField key={data.url} label="Link" value={data.url} />
+                <Dimmed size="sm">
+                  Works once and expires <Time at={data.expires_at} mayBeAhead />.
+                </Dimmed>
+              </>
             )}
-          </Group>
-          {error !== null && <ErrorNotice error={error} />}
-          {data !== undefined && (
-            <>
-              <SecretField key={data.url} label="Link" value={data.url} />
-              <Dimmed size="sm">
-                Works once and expires <Time at={data.expires_at} mayBeAhead />.
-              </Dimmed>
-            </>
-          )}
-          <CodeBlock label="On your server" code={requestFor(options)} />
-          <CodeBlock label="On your page" code={FRAME_EXAMPLE} />
-        </Stack>
-        <Paper withBorder mih={480} style={{ alignContent: "center" }}>
-          {hasPreview ? (
-            <LivePreview options={{ ...themed, access: "read" }} />
-          ) : (
-            <Stack align="center" p="lg" ta="center">
-              <Dimmed size="sm">
-                Read-only, in your colour and the chosen theme. Loading it adds a visit to the audit
-                log.
-              </Dimmed>
-              <Button onClick={() => setPreview(true)}>Load preview</Button>
-            </Stack>
-          )}
-        </Paper>
-      </div>
-    </Section>
+          </Stack>
+          <Paper withBorder mih={480} style={{ alignContent: "center" }}>
+            {hasPreview ? (
+              <LivePreview options={{ ...themed, access: "read" }} />
+            ) : (
+              <Stack align="center" p="lg" ta="center">
+                <Dimmed size="sm">
+                  Read-only, in your colour and the chosen theme. Loading it adds a visit to the
+                  audit log.
+                </Dimmed>
+                <Button onClick={() => setPreview(true)}>Load preview</Button>
+              </Stack>
+            )}
+          </Paper>
+        </div>
+      </Section>
+      <Section
+        title="3. Put it into your product"
+        description="Your server creates a link for each visit, and your page shows it in a frame. The code has the options that you chose above."
+      >
+        <CodeBlock label="On your server" code={requestFor(options)} />
+        <CodeBlock label="On your page" code={FRAME_EXAMPLE} />
+      </Section>
+    </>
   );
 }
 

@@ -1,18 +1,18 @@
 import { Alert, Button, Group, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 
 import type { DataOf } from "../../api/client.ts";
 import { type Factor, factorRequests, factorsOptions, type NewFactor } from "../../factors/data.ts";
 import { NewApp, NewPasskey } from "../../factors/new-factor.tsx";
-import { hasPasskeys } from "../../factors/data.ts";
+import { hasPasskeys, passkeyHostOptions } from "../../factors/data.ts";
 import { RecoveryCodesDialog } from "../../factors/recovery-codes.tsx";
 import { useApi } from "../../session/session.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { ConfirmedAction, Dialog } from "../../ui/dialog.tsx";
 import { counted } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
-import { CellText, Section } from "../../ui/layout.tsx";
+import { CellText, Dimmed, Section } from "../../ui/layout.tsx";
 import { notify } from "../../ui/notify.ts";
 import { useRefresh } from "../../ui/pages.ts";
 import { Loaded } from "../../ui/states.tsx";
@@ -55,9 +55,7 @@ export function SecondFactorsSection() {
                 rowKey={({ id }) => id}
                 end="Actions"
                 columns={(one) => ({
-                  Factor: <CellText title={one.name}>{KINDS[one.kind]}</CellText>,
-                  Added: <ExactTime at={one.created_at} />,
-                  "Last used": <LastUsed at={one.last_used_at} />,
+                  ...factorColumns(one),
                   Actions: <RemoveFactor factor={one} isOnly={own.factors.length === 1} />,
                 })}
               />
@@ -80,6 +78,13 @@ export function SecondFactorsSection() {
   );
 }
 
+/** Returns the cells of a second factor by column, for its user and for operators. */
+export const factorColumns = (one: Factor): Readonly<Record<string, ReactNode>> => ({
+  Factor: <CellText title={one.name}>{KINDS[one.kind]}</CellText>,
+  Added: <ExactTime at={one.created_at} />,
+  "Last used": <LastUsed at={one.last_used_at} />,
+});
+
 function descriptionOf(factors: Factors | undefined): string {
   const what =
     "Protect your sign-in with a passkey or an authenticator app in addition to your password.";
@@ -95,9 +100,12 @@ interface AddButtonsProps {
 }
 
 function AddButtons({ factors: { factors }, onAdd }: AddButtonsProps) {
+  const { data: host = location.hostname } = useQuery(passkeyHostOptions);
+  const isPasskeyHost = `.${location.hostname}`.endsWith(`.${host}`);
   return (
     <Group gap="xs">
-      {hasPasskeys() && (
+      {!isPasskeyHost && <Dimmed>Passkeys can be added at {host}.</Dimmed>}
+      {hasPasskeys() && isPasskeyHost && (
         <Button variant="default" onClick={() => onAdd("passkey")}>
           Add passkey
         </Button>

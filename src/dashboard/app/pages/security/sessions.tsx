@@ -48,15 +48,21 @@ function useSessionActions() {
   };
 }
 
+/** Words for the way in which a session began. Others than the user read them, too. */
 const METHODS: Readonly<Record<string, string>> = {
   login: "With email and password",
   sso: "With single sign-on",
   password_reset: "With a new password",
-  password_grant: "An app, with your password",
-  authorization_code: "An app that you allowed",
-  portal: "A portal link that you made",
-  invitation: "With an invitation",
+  password_grant: "An app, with the password",
+  authorization_code: "An app, with consent",
+  portal: "A portal link",
 };
+
+/** Returns how a session began, and whether a second factor was proved in it. */
+function methodOf({ method, factor_at: factorAt }: OwnSession): string {
+  const words = METHODS[method] ?? method;
+  return factorAt === null || method === "sso" ? words : `${words}, plus a second factor`;
+}
 
 export function SessionsSection() {
   const sessions = useList(sessionsOptions(useApi()));
@@ -111,7 +117,7 @@ export function sessionColumns(
   session: ListedSession,
   onEnd: (session: OwnSession) => Promise<unknown>,
 ): Readonly<Record<string, ReactNode>> {
-  const { is_current: isCurrent, method, ip, user_agent: userAgent, client_id: clientId } = session;
+  const { is_current: isCurrent, ip, user_agent: userAgent, client_id: clientId } = session;
   const device = deviceOf(userAgent);
   return {
     Session: (
@@ -124,7 +130,7 @@ export function sessionColumns(
           </Group>
           <Dimmed>
             {session.user_name !== undefined && `${device}. `}
-            {METHODS[method] ?? method}
+            {methodOf(session)}
             {clientId !== null && `, client ${clientId}`}
           </Dimmed>
         </div>

@@ -1,41 +1,22 @@
-import { Button, Text } from "@mantine/core";
+import { Text } from "@mantine/core";
 import { queryOptions, useQuery } from "@tanstack/react-query";
 
 import { allPages, answerOf, type ApiClient, type DataOf, pageAt } from "../../api/client.ts";
 import { useApi, useSession } from "../../session/session.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
-import { ConfirmedAction, Dialog, type RowDialogProps } from "../../ui/dialog.tsx";
-import { CellText, Dimmed } from "../../ui/layout.tsx";
+import { ConfirmedAction } from "../../ui/dialog.tsx";
+import { CellText, Dimmed, Section } from "../../ui/layout.tsx";
 import { useRefresh } from "../../ui/pages.ts";
 import { Loaded } from "../../ui/states.tsx";
 import { ExactTime } from "../../ui/time.tsx";
 
-/** Area of the API whose routes the dialog calls: that of operators, or that of partners. */
+/** Area of the API whose routes the section calls: that of operators, or that of partners. */
 type Area = "admin" | "partner";
 
 interface Person {
   readonly id: number;
   readonly name: string;
   readonly email: string;
-}
-
-interface IdentitiesButtonProps {
-  readonly user: Person;
-  readonly onClick: () => void;
-}
-
-export function IdentitiesButton({ user, onClick }: IdentitiesButtonProps) {
-  return (
-    <Button
-      size="xs"
-      variant="subtle"
-      color="gray"
-      onClick={onClick}
-      aria-label={`Single sign-on of ${user.name}`}
-    >
-      Single sign-on
-    </Button>
-  );
 }
 
 const identitiesOptions = (api: ApiClient, area: Area, id: number) =>
@@ -49,21 +30,21 @@ const identitiesOptions = (api: ApiClient, area: Area, id: number) =>
 
 type Identity = DataOf<typeof identitiesOptions>[number];
 
-interface AreaProps {
+interface UserProps {
   readonly area: Area;
-}
-
-/** Dialog that lists and unlinks the identities of a user at identity providers. */
-export function Identities({ area, row: user, ...dialog }: AreaProps & RowDialogProps<Person>) {
-  return (
-    <Dialog {...dialog} title={`Single sign-on of ${user?.name ?? ""}`} size="lg">
-      {user && <IdentityTable area={area} user={user} />}
-    </Dialog>
-  );
-}
-
-interface UserProps extends AreaProps {
   readonly user: Person;
+}
+
+/** Section that lists and unlinks the identities of a user at identity providers. */
+export function IdentitiesSection(props: UserProps) {
+  return (
+    <Section
+      title="Single sign-on"
+      description="Accounts at identity providers with which the user signs in."
+    >
+      <IdentityTable {...props} />
+    </Section>
+  );
 }
 
 function IdentityTable({ area, user }: UserProps) {
@@ -71,10 +52,10 @@ function IdentityTable({ area, user }: UserProps) {
     <Loaded query={useQuery(identitiesOptions(useApi(), area, user.id))}>
       {(identities) =>
         identities.length === 0 ? (
-          <Text size="sm">
-            No identity is linked. The next single sign-on with a verified address of {user.email}{" "}
-            links one.
-          </Text>
+          <Dimmed size="sm">
+            None linked yet. The first single sign-on with the verified address {user.email} links
+            one.
+          </Dimmed>
         ) : (
           <DataTable
             caption="Identities"

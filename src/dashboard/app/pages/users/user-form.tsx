@@ -3,24 +3,35 @@ import { MultiSelect, NativeSelect, PasswordInput, TextInput } from "@mantine/co
 import { roleName, ROLES } from "../../session/identity.ts";
 import { Form, type FormState, useForm } from "../../ui/form.tsx";
 import { CompanySelect } from "../companies/company-select.tsx";
+import type { CompanyChoice } from "../companies/data.ts";
+import { type User, useUserActions } from "./data.ts";
 import {
   COMPANY_TYPE_OF,
+  draftOf,
   EMPTY_USER,
   ROLE_MEANING,
+  rolesBeside,
   type UserDraft,
-  useUserActions,
   withRole,
-} from "./data.ts";
+} from "./user-drafts.ts";
 
 import "@mantine/core/styles/Pill.css";
 import "@mantine/core/styles/PillsInput.css";
 
-export function NewUser({ onClose }: { readonly onClose: () => void }) {
+interface NewUserProps {
+  /** Company of the new user; undefined if the operator chooses it. */
+  readonly company?: CompanyChoice & { readonly type: "partner" | "account" };
+  readonly onClose: () => void;
+}
+
+/** Form for a new user, of the given company or of any. */
+export function NewUser({ company, onClose }: NewUserProps) {
   const { create } = useUserActions();
+  const role = company?.type === "account" ? "account_owner" : EMPTY_USER.role;
   const form = useForm({
-    name: "new user",
+    name: company === undefined ? "new user" : `new user of ${company.id}`,
     secrets: ["password"],
-    initial: EMPTY_USER,
+    initial: { ...EMPTY_USER, role, company },
     names: { company: "company_id" },
     send: create,
     done: ({ name }) => `${name} is created.`,
@@ -28,15 +39,52 @@ export function NewUser({ onClose }: { readonly onClose: () => void }) {
   });
   return (
     <Form form={form} action="Create user" onCancel={onClose}>
-      <TextInput label="Name" required data-autofocus {...form.text("name")} />
-      <TextInput label="Email" type="email" required autoComplete="off" {...form.text("email")} />
-      <RoleFields form={form} />
+      <NameFields form={form} />
+      <RoleField form={form} roles={company === undefined ? ROLES : rolesBeside(role)} />
+      {company === undefined && <CompanyField form={form} />}
+      <StoresField form={form} />
       <PasswordInput
         label="Password"
-        description="Optional. Leave empty for users of an identity provider, or who set a password by email."
+        description="Optional. Without one, we email an invitation to set a password or to use single sign-on."
         autoComplete="new-password"
         {...form.text("password")}
       />
+      <ExternalIdField form={form} />
+    </Form>
+  );
+}
+
+interface EditUserProps {
+  readonly user: User;
+  /** The user's account with its stores; undefined for users of other companies. */
+  readonly company: CompanyChoice | undefined;
+  readonly onClose: () => void;
+}
+
+/** Form that changes a user. The company of a user cannot change. */
+export function EditUser({ user, company, onClose }: EditUserProps) {
+  const { change } = useUserActions();
+  const form = useForm({
+    initial: draftOf(user, company),
+    names: { company: "company_id" },
+    send: (draft) => change(user, draft),
+    done: "User saved.",
+    onDone: onClose,
+  });
+  const isMoved = form.draft.email.trim() !== user.email;
+  return (
+    <Form form={form} action="Save" onCancel={onClose}>
+      <NameFields
+        form={form}
+        emailHint={
+          isMoved
+            ? "Saving signs the user out everywhere and revokes all tokens."
+            : "A new address signs the user out everywhere."
+        }
+      />
+      <RoleField form={form} roles={rolesBeside(form.draft.role)} />
+      <StoresField form={form} />
+      <ExternalIdField form={form} />
     </Form>
   );
 }
@@ -45,41 +93,59 @@ interface FieldsProps {
   readonly form: FormState<UserDraft>;
 }
 
-/** Form fields for the user's role, and for the company or stores in which the user has the role. */
-function RoleFields({ form }: FieldsProps) {
-  const { role, company } = form.draft;
-  const type = COMPANY_TYPE_OF[role];
+function NameFields({ form, emailHint }: FieldsProps & { readonly emailHint?: string }) {
   return (
     <>
-      <NativeSelect
-        label="Role"
-        description={ROLE_MEANING[role]}
-        value={role}
-        error={form.errorOf("role")}
-        data={ROLES.map((one) => ({ value: one, label: roleName(one) }))}
-        onChange={(event) => {
-          const next = ROLES.find((one) => one === event.currentTarget.value);
-          if (next !== undefined) form.edit(withRole(form.draft, next));
-        }}
+      <TextInput label="Name" required data-autofocus {...form.text("name")} />
+      <TextInput
+        label="Email"
+        type="email"
+        required
+        autoComplete="off"
+        description={emailHint}
+        {...form.text("email")}
       />
-      {type !== "platform" && (
-        <CompanySelect
-          key={type}
-          label={type === "partner" ? "Partner" : "Account"}
-          types={[type]}
-          required
-          value={company?.id}
-          error={form.errorOf("company") && `Choose the ${type}.`}
-          onChange={(next) => form.edit({ company: next, store_ids: [] })}
-        />
-      )}
-      {role === "location_user" && <StoresField form={form} />}
     </>
   );
 }
 
+function RoleField({ form, roles }: FieldsProps & { readonly roles: typeof ROLES }) {
+  const { role } = form.draft;
+  if (roles.length === 1) return null;
+  return (
+    <NativeSelect
+      label="Role"
+      description={ROLE_MEANING[role]}
+      value={role}
+      error={form.errorOf("role")}
+      data={roles.map((one) => ({ value: one, label: roleName(one) }))}
+      onChange={(event) => {
+        const next = roles.find((one) => one === event.currentTarget.value);
+        if (next !== undefined) form.edit(withRole(form.draft, next));
+      }}
+    />
+  );
+}
+
+function CompanyField({ form }: FieldsProps) {
+  const type = COMPANY_TYPE_OF[form.draft.role];
+  if (type === "platform") return null;
+  return (
+    <CompanySelect
+      key={type}
+      label={type === "partner" ? "Partner" : "Account"}
+      types={[type]}
+      required
+      value={form.draft.company?.id}
+      error={form.errorOf("company") && `Choose the ${type}.`}
+      onChange={(next) => form.edit({ company: next, store_ids: [] })}
+    />
+  );
+}
+
 function StoresField({ form }: FieldsProps) {
-  const { company, store_ids: storeIds } = form.draft;
+  const { company, role, store_ids: storeIds } = form.draft;
+  if (role !== "location_user") return null;
   return (
     <MultiSelect
       label="Stores"
@@ -92,6 +158,16 @@ function StoresField({ form }: FieldsProps) {
       value={[...storeIds]}
       error={form.errorOf("store_ids")}
       onChange={(ids) => form.edit({ store_ids: ids })}
+    />
+  );
+}
+
+function ExternalIdField({ form }: FieldsProps) {
+  return (
+    <TextInput
+      label="External ID"
+      description="Optional. The id of this user in your own systems."
+      {...form.text("external_id")}
     />
   );
 }

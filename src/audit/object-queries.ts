@@ -1,0 +1,130 @@
+import { and, eq, inArray, or, type SQL, sql } from "drizzle-orm";
+import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
+
+import type { DbOrTx } from "../../db/client.ts";
+import { anyOf } from "../../db/conditions.ts";
+import { companies, plans, stores, users } from "../../db/schema/companies.ts";
+import { oauthClients } from "../../db/schema/tokens.ts";
+import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
+
+interface Source {
+  readonly table: PgTable;
+  readonly id: PgColumn;
+  readonly name: PgColumn;
+  /** The company that the record belongs to; null for records of the platform. */
+  readonly owner: PgColumn | null;
+}
+
+const USERS: Source = { table: users, id: users.id, name: users.name, owner: users.companyId };
+const COMPANIES: Source = {
+  table: companies,
+  id: companies.id,
+  name: companies.name,
+  owner: companies.id,
+};
+
+/**
+ * The fields of `details` that identify the object of an audit action, with the table that has its name. If a row has
+ * several of them, the first one counts: a created user, for example, is more specific than the user's company.
+ */
+const SOURCES: Readonly<Record<string, Source>> = {
+  subscription_id: {
+    table: webhookSubscriptions,
+    id: webhookSubscriptions.id,
+    name: webhookSubscriptions.label,
+    owner: webhookSubscriptions.partnerId,
+  },
+  user_id: USERS,
+  service_id: USERS,
+  client_id: {
+    table: oauthClients,
+    id: oauthClients.clientId,
+    name: oauthClients.name,
+    owner: oauthClients.companyId,
+  },
+  store_id: { table: stores, id: stores.id, name: stores.name, owner: stores.partnerId },
+  plan_id: { table: plans, id: plans.id, name: plans.name, owner: null },
+  connection_company_id: COMPANIES,
+  partner_id: COMPANIES,
+  company_id: COMPANIES,
+};
+
+interface Row {
+  readonly action: string;
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Returns the names of the objects of audit rows, in their order; null without a name. With `tenantId`, only objects of
+ * this partner and its accounts are named.
+ */
+export async function namesOfObjects(
+  db: DbOrTx,
+  rows: readonly Row[],
+  tenantId?: number,
+): Promise<(string | null)[]> {
+  const objects = rows.map(objectOf);
+  const found = objects.filter((one) => one !== undefined);
+  const names = new Map<string, string>();
+  for (const [field, own] of Map.groupBy(found, (one) => one.field)) {
+    const source = SOURCES[field];
+    if (source === undefined) continue;
+    for (const { id, name } of await namesIn(db, source, { ids: own, tenantId }))
+      names.set(`${field} ${id}`, name);
+  }
+  return rows.map(({ action, details }, i) => {
+    const object = objects[i];
+    if (object !== undefined) {
+      const name = names.get(`${object.field} ${object.id}`);
+      if (name !== undefined) return name;
+    }
+    return action === "AUTHZ_DENIED" ? null : nameInDetails(details);
+  });
+}
+
+interface AuditedObject {
+  readonly field: string;
+  readonly id: number | string;
+}
+
+/** Returns the object of an audit row. A denied request has none, because its object may belong to another tenant. */
+function objectOf({ action, details }: Row): AuditedObject | undefined {
+  if (action === "AUTHZ_DENIED") return undefined;
+  for (const [field, { id: column }] of Object.entries(SOURCES)) {
+    const id = details[field];
+    const isNumeric = column.dataType === "number";
+    if (typeof id === "number" && isNumeric) return { field, id };
+    if (typeof id === "string" && !isNumeric) return { field, id };
+  }
+  return undefined;
+}
+
+/** Returns the name that the details of a deletion contain, or the slug of a review site. */
+function nameInDetails({ name, provider }: Row["details"]): string | null {
+  if (typeof name === "string") return name;
+  return typeof provider === "string" ? provider : null;
+}
+
+interface ObjectsOf {
+  readonly ids: readonly AuditedObject[];
+  /** The partner whose objects are named; undefined for those of all partners. */
+  readonly tenantId: number | undefined;
+}
+
+function namesIn(
+  db: DbOrTx,
+  { table, id, name, owner }: Source,
+  { ids, tenantId }: ObjectsOf,
+): Promise<{ readonly id: string; readonly name: string }[]> {
+  const isTheirs = tenantId === undefined ? undefined : isOfTenant(db, owner, tenantId);
+  return db
+    .select({ id: sql<string>`${id}::text`, name: sql<string>`${name}` })
+    .from(table)
+    .where(and(anyOf(id, new Set(ids.map((one) => one.id))), isTheirs));
+}
+
+function isOfTenant(db: DbOrTx, owner: PgColumn | null, tenantId: number): SQL {
+  if (owner === null) return sql`false`;
+  const isOwn = or(eq(companies.id, tenantId), eq(companies.partnerId, tenantId));
+  return inArray(owner, db.select({ id: companies.id }).from(companies).where(isOwn));
+}

@@ -1,0 +1,266 @@
+import { Button, ColorSwatch, Group, Stack } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
+import { Link, useParams } from "wouter";
+
+import "@mantine/core/styles/ColorSwatch.css";
+import { roleName } from "../../session/identity.ts";
+import { useApi } from "../../session/session.tsx";
+import { StateBadge } from "../../ui/badges.tsx";
+import { CopyableId } from "../../ui/copy.tsx";
+import { DialogButton } from "../../ui/dialog.tsx";
+import { useFilters } from "../../ui/filters.tsx";
+import { idOf } from "../../ui/format.ts";
+import {
+  CellText,
+  Facts,
+  PageHeader,
+  PageTabs,
+  RowLink,
+  Section,
+  TextLink,
+} from "../../ui/layout.tsx";
+import { TableList } from "../../ui/list.tsx";
+import { useList } from "../../ui/pages.ts";
+import { EmptyState, Loaded, NotFound } from "../../ui/states.tsx";
+import { ExactTime, Time } from "../../ui/time.tsx";
+import { RecentActivity } from "../audit/recent.tsx";
+import { usersOptions } from "../users/data.ts";
+import { NewUser } from "../users/user-form.tsx";
+import { UserState } from "../users/user-state.tsx";
+import { EditAccount, EditPartner } from "../companies/company-forms.tsx";
+import { Accounts, StoreList } from "./company-lists.tsx";
+import { CompanySwitch, RequirementSwitch } from "../companies/company-switches.tsx";
+import {
+  type Account,
+  accountOptions,
+  companyOptions,
+  type CompanyType,
+  type Partner,
+  partnerOptions,
+} from "../companies/data.ts";
+
+const BACK = { href: "/companies", title: "Companies" };
+
+/** Page of one partner or account: its settings, its people, and a partner's accounts or an account's stores. */
+export function Page() {
+  const id = idOf(useParams()["id"]);
+  const company = useQuery(companyOptions(useApi(), id));
+  if (id === undefined || company.data?.type === "platform") return <NotFound />;
+  if (company.data === undefined)
+    return (
+      <>
+        <PageHeader title="Company" back={BACK} />
+        <Loaded query={company}>{() => null}</Loaded>
+      </>
+    );
+  // The key makes the page of another company a new page, whose heading takes the focus.
+  const isPartner = company.data.type === "partner";
+  return isPartner ? <PartnerPage key={id} id={id} /> : <AccountPage key={id} id={id} />;
+}
+
+interface IdProps {
+  readonly id: number;
+}
+
+function PartnerPage({ id }: IdProps) {
+  const partner = useQuery(partnerOptions(useApi(), id));
+  return (
+    <Loaded query={partner}>
+      {(one) => (
+        <CompanyPage
+          type="partner"
+          company={one}
+          kind="Partner"
+          edit={(close) => <EditPartner partner={one} onClose={close} />}
+          link={
+            <Button component={Link} href={`/companies/${id}/webhooks`}>
+              Webhooks
+            </Button>
+          }
+          facts={[["White label", <WhiteLabel key="label" partner={one} />]]}
+          part={{ name: "accounts", title: "Accounts", content: <Accounts partnerId={id} /> }}
+        />
+      )}
+    </Loaded>
+  );
+}
+
+function WhiteLabel({ partner: { white_label: label } }: { readonly partner: Partner }) {
+  return label.enabled ? `${label.brand_name} at ${label.domain}` : "None";
+}
+
+function AccountPage({ id }: IdProps) {
+  const account = useQuery(accountOptions(useApi(), id));
+  return (
+    <Loaded query={account}>
+      {(one) => (
+        <CompanyPage
+          type="account"
+          company={one}
+          kind={
+            <>
+              Account of <PartnerLink account={one} />
+            </>
+          }
+          edit={(close) => <EditAccount account={one} onClose={close} />}
+          facts={[
+            ["Partner", <PartnerLink key="partner" account={one} />],
+            ["Plan", one.plan.name],
+          ]}
+          part={{ name: "stores", title: "Stores", content: <StoreList account={one} /> }}
+        />
+      )}
+    </Loaded>
+  );
+}
+
+function PartnerLink({ account }: { readonly account: Account }) {
+  const { partner_id: id, partner_name: name } = account;
+  return id === null ? "no partner" : <TextLink href={`/companies/${id}`}>{name}</TextLink>;
+}
+
+interface CompanyPageProps {
+  readonly type: CompanyType;
+  readonly company: Partner | Account;
+  /** What the company is, below its name. */
+  readonly kind: ReactNode;
+  /** Returns the form that changes the company. */
+  readonly edit: (close: () => void) => ReactNode;
+  readonly link?: ReactNode;
+  /** Settings that only companies of this type have. */
+  readonly facts: readonly (readonly [name: string, value: ReactNode])[];
+  /** Tab with what belongs to the company. */
+  readonly part: { readonly name: string; readonly title: string; readonly content: ReactNode };
+}
+
+function CompanyPage({ type, company, kind, edit, link, facts, part }: CompanyPageProps) {
+  const { get, set } = useFilters(["tab"]);
+  const { id, name } = company;
+  const tabs = {
+    details: {
+      title: "Details",
+      content: <Details type={type} company={company} facts={facts} />,
+    },
+    [part.name]: part,
+    users: { title: "Users", content: <Users type={type} company={company} /> },
+  };
+  const tab = get("tab") ?? "details";
+  return (
+    <>
+      <PageHeader
+        title={name}
+        back={BACK}
+        description={
+          <Group gap="xs">
+            <StateBadge state={company.is_active ? "active" : "inactive"} />
+            <span>{kind}</span>
+          </Group>
+        }
+        actions={
+          <>
+            <DialogButton label="Edit" title={`Edit ${name}`} button={{ variant: "default" }}>
+              {edit}
+            </DialogButton>
+            {link}
+          </>
+        }
+      />
+      <PageTabs
+        value={tab in tabs ? tab : "details"}
+        onChange={(next) => set({ tab: next === "details" ? undefined : next })}
+        tabs={tabs}
+      />
+    </>
+  );
+}
+
+type DetailsProps = Pick<CompanyPageProps, "type" | "company" | "facts">;
+
+function Details({ type, company, facts }: DetailsProps) {
+  const { id, is_active: isActive, require_second_factor: isRequired } = company;
+  return (
+    <Stack gap="lg">
+      <Section title="Settings">
+        <Facts
+          facts={[
+            ...facts,
+            ["Colour", <Colour key="colour" color={company.primary_color} />],
+            ["Logo", company.logo_url ?? "None"],
+            ["Created", <ExactTime key="created" at={company.created_at} />],
+            ["External ID", company.external_id ?? "None"],
+            ["ID", <CopyableId key="id" id={String(id)} label="Copy the company's id" />],
+          ]}
+        />
+      </Section>
+      <Section
+        title="Two-step verification"
+        description={
+          isRequired
+            ? `Required of all users of this company${type === "partner" ? ", but not of those of its accounts" : ""}.`
+            : "Not required. Users may still add a second factor of their own accord."
+        }
+        actions={<RequirementSwitch type={type} company={company} />}
+      />
+      <RecentActivity query={{ company_id: id }} href={`/audit?company=${id}`} />
+      <Section
+        title={isActive ? "Deactivate" : "Activate"}
+        description={
+          <>
+            {isActive
+              ? "Signs all its users out and holds its webhook events. Reviews still arrive. "
+              : "Its users can sign in again, and held webhook events are delivered. "}
+            A deactivated company can be{" "}
+            <TextLink href={`/erasures?tab=companies&company=${id}`}>deleted for good</TextLink>.
+          </>
+        }
+        actions={<CompanySwitch type={type} company={company} />}
+      />
+    </Stack>
+  );
+}
+
+function Colour({ color }: { readonly color: string }) {
+  return (
+    <Group gap="xs">
+      <ColorSwatch color={color} size={16} aria-hidden />
+      {color}
+    </Group>
+  );
+}
+
+function Users({ type, company: { id, name, ...company } }: Omit<DetailsProps, "facts">) {
+  const stores = "stores" in company ? company.stores : [];
+  const create = (
+    <DialogButton label="New user" title={`New user of ${name}`}>
+      {(close) => <NewUser company={{ id, name, type, stores }} onClose={close} />}
+    </DialogButton>
+  );
+  return (
+    <Stack>
+      <Group justify="flex-end">{create}</Group>
+      <TableList
+        list={useList(usersOptions(useApi(), { company_id: id }))}
+        noun={["user", "users"]}
+        empty={
+          <EmptyState icon="users" title="No users yet">
+            Invite an owner first. The owner then invites the others.
+          </EmptyState>
+        }
+        table={{
+          caption: "Users, newest first",
+          columns: (user) => ({
+            Name: (
+              <CellText title={<RowLink href={`/users/${user.id}`}>{user.name}</RowLink>}>
+                {user.email}
+              </CellText>
+            ),
+            Role: roleName(user.role),
+            State: <UserState user={user} />,
+            Created: <Time at={user.created_at} />,
+          }),
+        }}
+      />
+    </Stack>
+  );
+}

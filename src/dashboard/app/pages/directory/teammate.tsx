@@ -1,0 +1,150 @@
+import { Group, Stack, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useParams } from "wouter";
+
+import { roleName } from "../../session/identity.ts";
+import { useApi, useSession } from "../../session/session.tsx";
+import { StateBadge } from "../../ui/badges.tsx";
+import { CopyableId } from "../../ui/copy.tsx";
+import { ActionButton, ConfirmedAction } from "../../ui/dialog.tsx";
+import { idOf } from "../../ui/format.ts";
+import { Facts, PageHeader, Section } from "../../ui/layout.tsx";
+import { Loaded, NotFound } from "../../ui/states.tsx";
+import { ExactTime } from "../../ui/time.tsx";
+import { MemberAccess } from "../access/member.tsx";
+import { RecentActivity } from "../audit/recent.tsx";
+import { IdentitiesSection } from "../users/identities.tsx";
+import { UserSwitch } from "../users/user-switch.tsx";
+import { type TeamUser, useTeamActions, wholeTeamOptions } from "../partner/data.ts";
+
+const BACK = { href: "/team", title: "Team" };
+
+/** Page of one member of the partner's team. Owners change the role, the state and the access of the member. */
+export function Page() {
+  const id = idOf(useParams()["id"]);
+  const team = useQuery(wholeTeamOptions(useApi()));
+  if (team.data === undefined)
+    return (
+      <>
+        <PageHeader title="Team member" back={BACK} />
+        <Loaded query={team}>{() => null}</Loaded>
+      </>
+    );
+  const user = team.data.find((one) => one.id === id);
+  if (user === undefined) return <NotFound />;
+  const owners = team.data.filter((one) => one.is_active && one.role === "partner_owner");
+  return <MemberPage user={user} isLastOwner={owners.length === 1 && owners[0]?.id === id} />;
+}
+
+interface UserProps {
+  readonly user: TeamUser;
+}
+
+interface MemberProps extends UserProps {
+  /** True for the only active owner, whose role and state the API does not let change. */
+  readonly isLastOwner: boolean;
+}
+
+function MemberPage({ user, isLastOwner }: MemberProps) {
+  const { user: me } = useSession();
+  const isOwner = me.role === "partner_owner";
+  const { id, name, email, role, is_active: isActive } = user;
+  return (
+    <>
+      <PageHeader
+        title={id === me.id ? `${name} (you)` : name}
+        back={BACK}
+        description={
+          <Group gap="xs">
+            <StateBadge state={isActive ? "active" : "inactive"} />
+            <span>{roleName(role)}</span>
+          </Group>
+        }
+        actions={isOwner && isActive && !user.has_password && <InviteAgain user={user} />}
+      />
+      <Stack gap="lg">
+        <Section title="Details">
+          <Facts
+            facts={[
+              ["Email", email],
+              ["Role", roleName(role)],
+              ["Password", user.has_password ? "Set" : "Not set"],
+              ["Member since", <ExactTime key="since" at={user.created_at} />],
+              ["ID", <CopyableId key="id" id={String(id)} label="Copy the user's id" />],
+            ]}
+          />
+        </Section>
+        {isOwner && <Role user={user} isLastOwner={isLastOwner} />}
+        <MemberAccess userId={id} isOwner={isOwner} />
+        {isOwner && <IdentitiesSection area="partner" user={user} />}
+        <RecentActivity query={{ actor_id: id }} href={`/audit?actor=${id}`} />
+      </Stack>
+    </>
+  );
+}
+
+function InviteAgain({ user: { id, name, email } }: UserProps) {
+  const { inviteAgain } = useTeamActions();
+  return (
+    <ActionButton
+      label="Invite again"
+      fullLabel={`Invite again: ${name}`}
+      onClick={() => inviteAgain(id)}
+      done={`${email} is invited again. The previous link no longer works.`}
+    />
+  );
+}
+
+function Role({ user, isLastOwner }: MemberProps) {
+  const { setActive } = useTeamActions();
+  const meaning =
+    user.role === "partner_owner"
+      ? "Owners manage webhooks, keys, the team and integrations, and receive alert emails."
+      : "Admins manage webhooks and keys, but not the team.";
+  return (
+    <Section
+      title="Role"
+      description={
+        isLastOwner
+          ? "The only active owner. Make somebody else an owner before you change this."
+          : meaning
+      }
+      actions={
+        !isLastOwner && (
+          <Group gap="xs">
+            {user.is_active && <RoleSwitch user={user} />}
+            <UserSwitch user={user} onSwitch={(next) => setActive(user.id, next)} />
+          </Group>
+        )
+      }
+    />
+  );
+}
+
+/** Button that makes an admin an owner, or an owner an admin. */
+function RoleSwitch({ user: { id, name, role } }: UserProps) {
+  const { setRole } = useTeamActions();
+  const { user: me } = useSession();
+  const isOwner = role === "partner_owner";
+  const words = isOwner ? "Make admin" : "Make owner";
+  return (
+    <ConfirmedAction
+      label={words}
+      button={{ size: "xs", "aria-label": `${words}: ${name}` }}
+      title={isOwner ? `Make ${name} an admin?` : `Make ${name} an owner?`}
+      action={words}
+      onConfirm={() => setRole(id, isOwner ? "partner_admin" : "partner_owner")}
+      done={`${name} is ${isOwner ? "an admin" : "an owner"}.`}
+    >
+      {me.id === id && (
+        <Text size="sm" fw={600} mb="xs">
+          This is your own account. You will no longer be able to manage the team; only another
+          owner can undo this.
+        </Text>
+      )}
+      {isOwner
+        ? "Admins manage webhooks and keys. They cannot manage the team and receive no alert emails."
+        : "Owners manage the team and change every role including yours, and receive alert emails."}
+    </ConfirmedAction>
+  );
+}

@@ -1,0 +1,56 @@
+import { Group } from "@mantine/core";
+import type { ReactNode } from "react";
+
+import { StateBadge } from "../../ui/badges.tsx";
+import { Dimmed } from "../../ui/layout.tsx";
+import { ExactTime, useNow } from "../../ui/time.tsx";
+
+const TICK_MS = 1_000;
+
+interface WhileLockedProps {
+  readonly until: string | null;
+  readonly children: ReactNode;
+}
+
+/** Renders its children until the sign-in lock of a user expires. */
+export function WhileLocked({ until, children }: WhileLockedProps) {
+  return until !== null && <UntilExpired until={until}>{children}</UntilExpired>;
+}
+
+function UntilExpired({
+  until,
+  children,
+}: {
+  readonly until: string;
+  readonly children: ReactNode;
+}) {
+  const now = useNow(TICK_MS);
+  return Date.parse(until) > now && children;
+}
+
+interface UserStateProps {
+  readonly user: {
+    readonly is_active: boolean;
+    readonly has_password: boolean;
+    readonly locked_until: string | null;
+  };
+}
+
+/** Shows whether a user can sign in: the state, a sign-in lock, and whether the user has a password. */
+export function UserState({ user }: UserStateProps) {
+  const { is_active: isActive, has_password: hasPassword, locked_until: until } = user;
+  return (
+    <>
+      <Group gap={6}>
+        <StateBadge state={isActive ? "active" : "inactive"} />
+        <WhileLocked until={until}>
+          <StateBadge state="locked" />
+          <Dimmed>
+            until <ExactTime at={until} />
+          </Dimmed>
+        </WhileLocked>
+      </Group>
+      {isActive && !hasPassword && <Dimmed>No password set</Dimmed>}
+    </>
+  );
+}
