@@ -2,7 +2,7 @@ import type { TroubleKind } from "../../src/outbox/alert.ts";
 import type { SeenRow } from "./queries.ts";
 
 /** The present state of a subscription, from which its alerts are decided. */
-export type Condition = Omit<SeenRow, "id" | "partnerId" | "open" | "settings">;
+export type Condition = Omit<SeenRow, "id" | "partnerId" | "disabledReason" | "open" | "settings">;
 export type OpenIncident = SeenRow["open"][number];
 
 export interface AlertDecision {

@@ -4,7 +4,6 @@ import type { Tx } from "../../db/client.ts";
 import { boundLockWait, waitForTurn } from "../../db/server.ts";
 import { isoInstant } from "../../src/lib/clock.ts";
 import { ALERT_DEFAULTS, type AlertKind } from "../../src/outbox/alert.ts";
-import { ATTEMPTS } from "../actor/decide.ts";
 import { decideAlerts } from "./decide.ts";
 import * as queries from "./queries.ts";
 import type { Failure, NewAlert, SeenRow, Troubled } from "./queries.ts";
@@ -12,28 +11,29 @@ import type { Failure, NewAlert, SeenRow, Troubled } from "./queries.ts";
 /** The facts at the time when an alert was raised. A row of `alerts` keeps them for the mail and the POST. */
 export type Cause = Partial<Awaited<ReturnType<typeof causeOf>>>;
 
-/** Describes the cause of an alert: the present run of permanent failures, or the retries if there is no such run. */
+/**
+ * Describes the cause of an alert as the API shows it (contract 6.17): the first permanent failure in a row, or the
+ * first failed attempt since the trouble began; and the last failed attempt since then.
+ */
 async function causeOf(
   tx: Tx,
   { id, failures, oldestAt }: Pick<SeenRow, "id" | "failures" | "oldestAt">,
+  since: Date | undefined,
 ) {
-  const retries = await queries.lastFailures(tx, id, "retry", ATTEMPTS);
-  const [retry] = retries;
-  const run = failures === 0 ? [] : await queries.lastFailures(tx, id, "failed", failures);
-  const first = run.at(-1) ?? retries.findLast((one) => one.event_id === retry?.event_id);
-  const [last] = [retry, run[0]]
-    .filter((one) => one !== undefined)
-    .toSorted((a, b) => b.at.getTime() - a.at.getTime());
+  const { first, last } = since === undefined ? {} : await queries.failuresSince(tx, id, since);
+  const run = failures > 0 ? await queries.firstOfRun(tx, id, failures) : undefined;
   return {
     consecutive_failure_count: failures,
-    first_failure: reportFailure(first),
+    first_failure: reportFailure(run ?? first),
     last_failure: reportFailure(last),
     oldest_waiting_since: oldestAt && isoInstant(oldestAt),
   };
 }
 
 function reportFailure(failure: Failure | undefined) {
-  return failure === undefined ? null : { ...failure, at: isoInstant(failure.at) };
+  if (failure === undefined) return null;
+  const { id: _, at, ...reported } = failure;
+  return { at: isoInstant(at), ...reported };
 }
 
 export type Raised = Pick<NewAlert, "kind" | "subscriptionId" | "partnerId">;
@@ -67,7 +67,7 @@ export async function raiseAlerts(
 
 /** Decides about a subscription, writes its incident and alerts, and returns the raised alerts. */
 async function raise(tx: Tx, { troubleSince }: RaiseDeps, one: SeenRow, at: Date) {
-  const { id: subscriptionId, partnerId, failures, disabledAt } = one;
+  const { id: subscriptionId, partnerId, failures, disabledAt, disabledReason } = one;
   const [open] = one.open;
   const [settings] = one.settings;
   const { oldestWaitingMinutes } = settings ?? ALERT_DEFAULTS;
@@ -82,15 +82,18 @@ async function raise(tx: Tx, { troubleSince }: RaiseDeps, one: SeenRow, at: Date
     open.isTold !== isTold ||
     open.disabledAt?.getTime() !== disabledAt?.getTime();
   const now = { failures, disabledAt, isTold };
-  const known = { id: subscriptionId, consecutiveFailureCount: failures, disabledAt };
-  // `disabledReason` can be null here, because `disabledAt` is null if a user disabled the subscription.
-  const beginning = () => troubleSince(tx, { ...known, disabledReason: null });
+  const known = { consecutiveFailureCount: failures, disabledAt, disabledReason };
+  const isWritten = begins !== undefined || (open !== undefined && hasChanged);
+  const since =
+    isWritten || raised.length > 0
+      ? await troubleSince(tx, { id: subscriptionId, ...known })
+      : undefined;
   if (open !== undefined && ended !== undefined)
     await queries.updateIncident(tx, open.id, { endedAt: at, endedBy: ended });
   else if (open !== undefined && hasChanged)
     await queries.updateIncident(tx, open.id, {
       ...now,
-      beganAt: (await beginning()) ?? open.beganAt,
+      beganAt: since ?? open.beganAt,
     });
   if (begins !== undefined)
     await queries.insertIncident(tx, {
@@ -100,10 +103,14 @@ async function raise(tx: Tx, { troubleSince }: RaiseDeps, one: SeenRow, at: Date
       partnerId,
       openedAt: begins.since,
       // An incident that follows an enable keeps the beginning of the one before it.
-      beganAt: begins.follows ? open?.beganAt : ((await beginning()) ?? begins.since),
+      beganAt: begins.follows ? open?.beganAt : (since ?? begins.since),
     });
-  const make = async (kinds: readonly AlertKind[], id: string, counted: number) => {
-    const cause = kinds.length === 0 ? {} : await causeOf(tx, { ...one, failures: counted });
+  const make = async (
+    kinds: readonly AlertKind[],
+    id: string,
+    { failures: counted, since: from }: { failures: number; since: Date | undefined },
+  ) => {
+    const cause = kinds.length === 0 ? {} : await causeOf(tx, { ...one, failures: counted }, from);
     return kinds.map((kind): NewAlert => {
       const isMailed = isWanted(kind);
       const isPosted = isMailed && settings?.webhookUrl != null;
@@ -123,9 +130,10 @@ async function raise(tx: Tx, { troubleSince }: RaiseDeps, one: SeenRow, at: Date
   };
   // An incident that an enable has ended is reported with the number of failures from before the enable.
   const before = ended === "enabled" ? (open?.failures ?? 0) : failures;
+  const closed = { failures: before, since: open?.beganAt ?? open?.openedAt };
   const alerts = [
-    ...(await make(closing, open?.id ?? "", before)),
-    ...(await make(raised, incidentId, failures)),
+    ...(await make(closing, open?.id ?? "", closed)),
+    ...(await make(raised, incidentId, { failures, since })),
   ];
   await queries.insertAlerts(tx, alerts);
   return alerts;

@@ -3,6 +3,7 @@ import { waitForTurn } from "../../db/server.ts";
 import { addMs, isoInstant, utcTime } from "../../src/lib/clock.ts";
 import { eachMailbox, hasMailbox } from "../../src/lib/email.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
+import { percentOf } from "../../src/lib/percent.ts";
 import type { SecretBox } from "../../src/lib/secrets.ts";
 import { ALERT_DEFAULTS, type AlertKind, TROUBLE_KINDS } from "../../src/outbox/alert.ts";
 import { type NewMail, queueMails } from "../../src/outbox/mail.ts";
@@ -20,8 +21,10 @@ interface HealthSummary {
   /** Null while the subscription is disabled. */
   readonly condition: "healthy" | "degraded" | "failing" | null;
   readonly successRate1h: number | null;
-  /** The beginning of the open incident, if there is one. */
+  /** The beginning of the incident; undefined if no attempt failed. */
   readonly since: Date | undefined;
+  /** The end of the incident; null while it is open. */
+  readonly endedAt: Date | null;
 }
 
 export interface MailDeps {
@@ -29,13 +32,13 @@ export interface MailDeps {
   readonly config: { readonly serverRoot: string };
   readonly log: Pick<Log, "warn">;
   /**
-   * Reads the summary of a subscription; undefined if it was deleted. The function reads outside of the transaction of
-   * the mails, because a failed statement would abort that transaction.
+   * Reads the summary of a subscription and an incident; undefined if the subscription was deleted. The function reads
+   * outside of the transaction of the mails, because a failed statement would abort that transaction.
    */
   readonly healthSummaryOf: (one: SubscriptionKey) => Promise<HealthSummary | undefined>;
 }
 
-type SubscriptionKey = Pick<SeenRow, "id" | "partnerId">;
+type SubscriptionKey = Pick<SeenRow, "id" | "partnerId"> & Pick<UnmailedRow, "incidentId">;
 
 /** Queues one mail with all pending alerts to each recipient of the partners with a due digest. */
 export async function mailAlerts(
@@ -45,7 +48,7 @@ export async function mailAlerts(
 ): Promise<boolean> {
   // The lock keeps two processes from mailing the same alerts.
   await waitForTurn(tx, "alerts");
-  const unmailed = await queries.unmailedAlerts(tx, partnerIds);
+  const unmailed = await queries.unmailedAlerts(tx, partnerIds, at);
   const byPartner = Map.groupBy(unmailed, (one) => one.partnerId);
   const turns = [...byPartner.values()].filter((rows) => isTurn(rows, at));
   if (turns.length === 0) return false;
@@ -58,8 +61,11 @@ export async function mailAlerts(
     const [first] = rows;
     if (first === undefined) continue;
     const { partnerId, subscriptionId: id, settings } = first;
+    const { incidentId } = leadOf(alerts).lead;
     const isOne = rows.every((row) => row.subscriptionId === id);
-    const summary = isOne ? await readHealthSummary(deps, { id, partnerId }) : undefined;
+    const summary = isOne
+      ? await readHealthSummary(deps, { id, partnerId, incidentId })
+      : undefined;
     for (const to of recipientsOf(partners.get(partnerId) ?? [], settings))
       mails.push({ ...alertMail(alerts, to, { ...deps.config, summary }), partnerId });
   }
@@ -82,13 +88,16 @@ function readHealthSummary(
 
 /**
  * Whether a mail to the partner is due. The disabling of a subscription does not wait for the digest, because it
- * stops deliveries.
+ * stops deliveries. The first recovery does not wait either, so that nobody searches for a fault that has ended; if an
+ * endpoint fails and recovers all the time, the later ones wait.
  */
 function isTurn(rows: readonly UnmailedRow[], at: Date): boolean {
-  const { settings, lastMailedAt } = rows[0] ?? {};
+  const { settings, lastMailedAt, lastRecoveredAt } = rows[0] ?? {};
   const { digestMinutes } = settings ?? ALERT_DEFAULTS;
-  const isDue = !lastMailedAt || addMs(lastMailedAt, digestMinutes * MINUTE_MS) <= at;
-  return isDue || rows.some((row) => row.kind === "disabled");
+  const isDue = (last: Date | null | undefined) =>
+    !last || addMs(last, digestMinutes * MINUTE_MS) <= at;
+  const has = (kind: AlertKind) => rows.some((row) => row.kind === kind);
+  return isDue(lastMailedAt) || has("disabled") || (has("recovered") && isDue(lastRecoveredAt));
 }
 
 /** Returns the confirmed recipients of the settings, or the partner's owners while there are none. */
@@ -116,7 +125,7 @@ export interface Recipient extends MailBrand {
 /** The fields of an alert that a mail shows. */
 export type MailedAlert = Omit<
   UnmailedRow,
-  "id" | "partnerId" | "cause" | "settings" | "lastMailedAt"
+  "id" | "incidentId" | "partnerId" | "cause" | "settings" | "lastMailedAt" | "lastRecoveredAt"
 > & { readonly cause: Cause };
 
 interface AlertWords {
@@ -189,9 +198,10 @@ function ofOne(alerts: readonly MailedAlert[], pages: string, summary: HealthSum
   const facts = [
     ["Endpoint", webhookUrl],
     ["Condition", summary && conditionInWords(summary)],
-    ["Failing since", summary?.since && timeInWords(isoInstant(summary.since))],
-    ["First failure", inWords(first)],
-    ["Last failure", inWords(last)],
+    ...timesOf(kind, summary),
+    // Without its time: the failing began with its first attempt, whose time stands above.
+    ["First failure", first ? answerInWords(first) : undefined],
+    ["Last failure", last ? `${timeInWords(last.at)}, ${answerInWords(last)}` : undefined],
     ["Oldest event", kind === "recovered" || !oldest ? undefined : timeInWords(oldest)],
     ["Earlier alerts", earlier.map((one) => wordsOf(one).subject).join("; ")],
   ] as const;
@@ -201,6 +211,17 @@ function ofOne(alerts: readonly MailedAlert[], pages: string, summary: HealthSum
     details: facts.flatMap(([fact, value]) => (value ? [[fact, value] as const] : [])),
     link: { words: link, href: `${pages}/${subscriptionId}` },
   };
+}
+
+/** Returns the beginning and the end of an incident as the subscription's page shows them. */
+function timesOf(kind: AlertKind, summary: HealthSummary | undefined) {
+  const { since, endedAt } = summary ?? {};
+  const began = since && timeInWords(isoInstant(since));
+  if (kind !== "recovered") return [["Failing since", began]] as const;
+  return [
+    ["Began", began],
+    ["Recovered", endedAt ? timeInWords(isoInstant(endedAt)) : undefined],
+  ] as const;
 }
 
 function ofMany(each: readonly (readonly MailedAlert[])[], pages: string) {
@@ -214,7 +235,7 @@ function ofMany(each: readonly (readonly MailedAlert[])[], pages: string) {
 }
 
 /** Returns the gravest of the latest alerts, and the other alerts by time and gravity, the earliest first. */
-function leadOf(alerts: readonly MailedAlert[]) {
+function leadOf<Alert extends MailedAlert>(alerts: readonly Alert[]) {
   const [lead, ...others] = alerts.toSorted(
     (a, b) => b.raisedAt.getTime() - a.raisedAt.getTime() || gravity(b) - gravity(a),
   );
@@ -224,20 +245,19 @@ function leadOf(alerts: readonly MailedAlert[]) {
 
 const gravity = ({ kind }: MailedAlert) => TROUBLE_KINDS.findIndex((one) => one === kind);
 
-/** Formats the condition as the page shows it, with the rate of the last hour. */
+/** Formats the condition and the rate of the last hour as the page shows them. */
 function conditionInWords({ condition, successRate1h: rate }: HealthSummary): string {
   if (condition === null) return "Disabled";
   const word = `${condition.charAt(0).toUpperCase()}${condition.slice(1)}`;
-  return rate === null ? word : `${word}, success rate (1 h) ${Math.floor(rate * 100)} %`;
+  return rate === null ? word : `${word}, success rate (1 h) ${percentOf(rate)}%`;
 }
 
 /** Formats the stored instant of a cause. */
 const timeInWords = (instant: string) => utcTime(new Date(instant));
 
-function inWords(failure: Cause["first_failure"]): string | undefined {
-  if (!failure) return undefined;
-  const { at, status_code: status, error_code: error, event, event_id: id } = failure;
+function answerInWords(failure: NonNullable<Cause["first_failure"]>): string {
+  const { status_code: status, error_code: error, event, event_id: id } = failure;
   const cause = tlsWords(failure.tls_reason)?.title ?? error ?? "unknown";
   const answer = status === null ? `no response (${cause})` : `HTTP ${status}`;
-  return `${timeInWords(at)}, ${answer}, ${event} ${id}`;
+  return `${answer}, ${event} ${id}`;
 }

@@ -1,9 +1,10 @@
-import { and, asc, desc, eq, lte, max, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, gte, lte, max, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 
 import type { Db, DbOrTx, Tx } from "../../db/client.ts";
 import { anyOf, anyOfQuery } from "../../db/conditions.ts";
 import { skippedThrough, firstQueued, NO_TEST } from "../../db/log.ts";
+import { ulidFloor } from "../../db/partitions.ts";
 import { onlyRow, asTable, list, nullable, statement, table, value } from "../../db/statement.ts";
 import { alerts, alertSettings, incidents } from "../../db/schema/alerts.ts";
 import { deliveryAttempts } from "../../db/schema/attempts.ts";
@@ -79,6 +80,7 @@ const seenQuery = statement({
     failures: webhookSubscriptions.consecutiveFailureCount,
     /** The time of the 20th failure, which disabled the subscription; null if a user disabled it. */
     disabledAt: webhookSubscriptions.disabledAt,
+    disabledReason: webhookSubscriptions.disabledReason,
     /** Whether the head of a lane has failed twice and waits for its third or fourth attempt. */
     isRetrying: value("boolean"),
     /** The time at which the oldest queued event was recorded. */
@@ -105,6 +107,7 @@ const seenQuery = statement({
   text: ({ ids }) => sql`
     select s.id, s.partner_id as "partnerId", s.state, s.consecutive_failure_count as failures,
            case when s.disabled_reason not in ('manual', 'operator', 'suspended') then s.disabled_at end as "disabledAt",
+           s.disabled_reason as "disabledReason",
            -- A disabled subscription is not retrying, because its entries are held.
            s.state = 'active' and exists (
              -- All waiting entries are searched, because any number of reviews may wait, and the first of them may have
@@ -163,37 +166,60 @@ export async function insertAlerts(tx: Tx, rows: NewAlert[]): Promise<void> {
   if (rows.length > 0) await tx.insert(alerts).values(rows).onConflictDoNothing();
 }
 
-/**
- * Reads the last attempts with this outcome for an alert, the newest first. The outcome is a literal in the SQL,
- * because only then PostgreSQL uses the partial index.
- */
-export function lastFailures(tx: Tx, id: string, wanted: "failed" | "retry", limit: number) {
-  const {
-    eventId,
-    event,
-    startedAt: at,
-    statusCode,
-    errorCode,
-    tlsReason,
-    outcome,
-  } = deliveryAttempts;
-  const isOutcome = sql`${outcome} = ${sql.raw(`'${wanted}'`)} and ${outcome} <> 'delivered'`;
-  return tx
-    .select({
-      at,
-      event_id: eventId,
-      event,
-      status_code: statusCode,
-      error_code: errorCode,
-      tls_reason: tlsReason,
-    })
-    .from(deliveryAttempts)
-    .where(and(eq(deliveryAttempts.subscriptionId, id), isOutcome))
-    .orderBy(desc(deliveryAttempts.id))
-    .limit(limit);
+const FAILURE = {
+  id: deliveryAttempts.id,
+  at: deliveryAttempts.startedAt,
+  event_id: deliveryAttempts.eventId,
+  event: deliveryAttempts.event,
+  status_code: deliveryAttempts.statusCode,
+  error_code: deliveryAttempts.errorCode,
+  tls_reason: deliveryAttempts.tlsReason,
+};
+
+interface FailureSearch {
+  readonly outcome: "failed" | "retry";
+  /** The earliest start of the attempts; any if absent. */
+  readonly since?: Date;
 }
 
-export type Failure = Awaited<ReturnType<typeof lastFailures>>[number];
+/**
+ * Selects failed attempts for an alert. The outcome is a literal in the SQL, because only then PostgreSQL uses the
+ * partial index.
+ */
+function failures(tx: Tx, subscriptionId: string, { outcome: wanted, since }: FailureSearch) {
+  const { id, outcome } = deliveryAttempts;
+  const isOutcome = sql`${outcome} = ${sql.raw(`'${wanted}'`)} and ${outcome} <> 'delivered'`;
+  const isLater = since && gte(id, ulidFloor(since));
+  return tx
+    .select(FAILURE)
+    .from(deliveryAttempts)
+    .where(and(eq(deliveryAttempts.subscriptionId, subscriptionId), isOutcome, isLater));
+}
+
+export type Failure = Awaited<ReturnType<typeof failures>>[number];
+
+/** Reads the first of the last `count` permanent failures; undefined if there are fewer. */
+export async function firstOfRun(tx: Tx, id: string, count: number): Promise<Failure | undefined> {
+  const [row] = await failures(tx, id, { outcome: "failed" })
+    .orderBy(desc(deliveryAttempts.id))
+    .limit(1)
+    .offset(count - 1);
+  return row;
+}
+
+/** Reads the first and the last failed attempt since an instant. */
+export async function failuresSince(tx: Tx, id: string, since: Date) {
+  const ends: Failure[] = [];
+  for (const outcome of ["failed", "retry"] as const)
+    for (const order of [asc, desc])
+      ends.push(
+        ...(await failures(tx, id, { outcome, since })
+          .orderBy(order(deliveryAttempts.id))
+          .limit(1)),
+      );
+  const sorted = ends.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+  return { first: sorted[0], last: sorted.at(-1) };
+}
 
 const { name, role, isActive, email, companyId } = users;
 const { brandName, primaryColor, whiteLabelEnabled, logoUrl } = companies;
@@ -205,22 +231,36 @@ const brandColumns = { brandName, primaryColor, whiteLabelEnabled, logoUrl };
  */
 const ofActivePartner = and(eq(companies.id, alerts.partnerId), companies.isActive);
 
+/** The longest pause between two mails that a partner can choose (contract 6.21), in milliseconds. */
+const MAX_DIGEST_MS = 86_400_000;
+
 /**
  * Reads the pending alerts of these partners, the earliest first, with the subscription, the settings of the partner,
- * and the time of its last mail.
+ * and the times of its last mail and of the last one about a recovery, unless they are older than `MAX_DIGEST_MS`.
  */
-export function unmailedAlerts(tx: Tx, partnerIds: readonly number[]) {
-  const { id, kind, subscriptionId, partnerId, raisedAt, cause, mailState } = alerts;
+export function unmailedAlerts(tx: Tx, partnerIds: readonly number[], at: Date) {
+  const { id, kind, incidentId, subscriptionId, partnerId, raisedAt, cause, mailState } = alerts;
   const { label, webhookUrl } = webhookSubscriptions;
   const mailed = alias(alerts, "mailed");
+  const recoveredAt = sql`max(${mailed.mailedAt}) filter (where ${mailed.kind} = 'recovered')`;
   const last = tx
-    .select({ at: max(mailed.mailedAt).as("at") })
+    .select({
+      at: max(mailed.mailedAt).as("at"),
+      recoveredAt: recoveredAt.mapWith(mailed.mailedAt).as("recovered_at"),
+    })
     .from(mailed)
-    .where(and(eq(mailed.partnerId, partnerId), sql`${mailed.mailState} = 'queued'`))
+    .where(
+      and(
+        eq(mailed.partnerId, partnerId),
+        sql`${mailed.mailState} = 'queued'`,
+        gt(mailed.mailedAt, addMs(at, -MAX_DIGEST_MS)),
+      ),
+    )
     .as("last");
-  const alert = { id, kind, subscriptionId, partnerId, raisedAt, cause, label, webhookUrl };
+  const alert = { id, kind, incidentId, subscriptionId, partnerId, raisedAt, cause };
+  const mailedBefore = { lastMailedAt: last.at, lastRecoveredAt: last.recoveredAt };
   return tx
-    .select({ ...alert, settings: alertSettings, lastMailedAt: last.at })
+    .select({ ...alert, label, webhookUrl, settings: alertSettings, ...mailedBefore })
     .from(alerts)
     .innerJoin(webhookSubscriptions, eq(webhookSubscriptions.id, subscriptionId))
     .innerJoin(companies, ofActivePartner)

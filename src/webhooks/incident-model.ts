@@ -37,10 +37,10 @@ export const IncidentObject = Type.Object(
         first_at: instantAnswer(),
         last_at: instantAnswer(),
         counts: Type.Array(Type.Integer(), {
-          description: "Failed attempts per step since `since`.",
+          description: "Failed attempts per step.",
         }),
       }),
-      { description: "Causes of the last 1,000 failed attempts since then." },
+      { description: "Causes of the last 1,000 failed attempts." },
     ),
     alerts: Type.Array(Type.Object({ kind: literals(ALERT_KINDS), raised_at: instantAnswer() }), {
       description: "Alerts raised in this incident.",
@@ -118,15 +118,34 @@ interface StoredIncident {
 }
 
 /**
- * Joins each incident that ended with `enabled` to the incident that began at that moment. Returns the ended incidents,
- * the newest first.
+ * Whether an incident continues the one before it, because that one ended with `enabled` and this one began at that
+ * moment. The API shows both as one.
+ */
+function isContinuation(
+  one: Pick<StoredIncident, "openedAt">,
+  before: Pick<StoredIncident, "endedBy" | "endedAt"> | undefined,
+): boolean {
+  return before?.endedBy === "enabled" && before.endedAt !== null && one.openedAt <= before.endedAt;
+}
+
+/** Returns the ids of the open incident and of those that it continues. */
+export function openIncidentIds(
+  newestFirst: readonly Omit<StoredIncident, "beganAt" | "disabledAt">[],
+): string[] {
+  if (newestFirst[0]?.endedAt !== null) return [];
+  const end = newestFirst.findIndex((one, i) => !isContinuation(one, newestFirst[i + 1]));
+  return newestFirst.slice(0, end + 1).map(({ id }) => id);
+}
+
+/**
+ * Joins each incident that ended with `enabled` to the one that continues it. Returns the ended incidents, the newest
+ * first.
  */
 export function pastIncidents(newestFirst: readonly StoredIncident[]) {
   const joined: StoredIncident[] = [];
   for (const one of newestFirst.toReversed()) {
     const before = joined.at(-1);
-    const isNext =
-      before?.endedBy === "enabled" && before.endedAt !== null && one.openedAt <= before.endedAt;
+    const isNext = before !== undefined && isContinuation(one, before);
     if (isNext) joined.pop();
     joined.push(
       isNext

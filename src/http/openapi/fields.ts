@@ -22,7 +22,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   batch_interval_hours: "Hours between batches.",
   began_at: "Time of the first failed attempt.",
   blocked_heads: "Subscriptions whose first entry waits for a retry.",
-  blocked_since: "Time at which that event began to block the queue.",
+  blocked_since: "Start of the first attempt of that event.",
   body: "Text of the response or note.",
   brand_name: "Name shown in place of our own.",
   category: "Category of the event.",

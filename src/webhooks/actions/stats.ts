@@ -46,7 +46,7 @@ export async function showHealth(
   const dayAgo = addMs(now, -DAY_MS);
   const since = bucketFloor(dayAgo);
   // The last hour is counted in steps of five minutes, and the rest of the last 24 hours in a single step.
-  const hour = bucketFloor(addMs(now, -HOUR_MS));
+  const hour = hourAgo(now);
   const range = { since, until: addMs(now, 1), stepMs: BUCKET_MS, origin: hour };
   const counted = known === undefined ? await queries.countedUntil(db) : known.countedUntil;
   const where = queries.countRange(subscription.id, range, counted ?? since, now);
@@ -215,31 +215,48 @@ export async function showPastIncidents(
 const severity = ({ kind }: { readonly kind: AlertKind }) => ALERT_KINDS.indexOf(kind);
 
 /**
- * Reads the condition, the success rate and the start of the incident for a mail about a subscription; undefined if the
- * subscription was deleted.
+ * Reads what a mail about an incident says of the subscription and of the incident's time, as the API shows them;
+ * undefined if the subscription was deleted. `endedAt` is null while the incident is open.
  */
 export async function healthSummaryOf(
   deps: Deps,
-  { id, partnerId }: Pick<Subscription, "id" | "partnerId">,
+  { id, partnerId, incidentId }: Pick<Subscription, "id" | "partnerId"> & { incidentId: string },
 ) {
   const found = await subscriptionById(deps.db, partnerId, id);
   if (found === undefined) return undefined;
   const { condition, successRate1h } = await showHealth(deps, found);
-  return { condition, successRate1h, since: await incidents.troubleSince(deps.db, found) };
+  const { beganAt, endedAt = null } = (await incidents.periodOfIncident(deps.db, incidentId)) ?? {};
+  const since = endedAt === null ? await incidents.troubleSince(deps.db, found) : beganAt;
+  return { condition, successRate1h, since, endedAt };
 }
 
-/** Reads the present incident of a subscription: its beginning, causes and alerts (contract 6.17). */
+/** Whether a subscription in this condition delivers most of its events. */
+const isSending = (condition: Health["condition"]) => condition !== null && condition !== "failing";
+
+/** The start of the last hour, from which the success rate of an hour is counted. */
+const hourAgo = (now: Date) => bucketFloor(addMs(now, -HOUR_MS));
+
+/**
+ * Reads the present incident of a subscription: its beginning, causes and alerts (contract 6.17). While the subscription
+ * is neither failing nor disabled, the causes are those of the failed attempts that the success rate of the last hour
+ * counts, or since the beginning if that is earlier.
+ */
 export async function showIncident(deps: Deps, subscription: Subscription): Promise<Incident> {
   const { db, clock } = deps;
   const { id } = subscription;
   const alerts = (await incidents.openAlerts(db, id)).toSorted(
     (a, b) => a.raisedAt.getTime() - b.raisedAt.getTime() || severity(a) - severity(b),
   );
-  const since = await incidents.troubleSince(db, subscription);
+  const began = await incidents.troubleSince(db, subscription);
+  const now = clock.now();
+  const hour = hourAgo(now);
+  const isLong = began !== undefined && began < hour;
+  const isOfHour = !isLong && isSending((await showHealth(deps, subscription)).condition);
+  const since = isOfHour ? hour : began;
   if (since === undefined)
     return { since: null, lastAnswer: null, step: BUCKET_MS / 1000, causes: [], alerts };
-  const now = clock.now();
-  const attempts = await incidents.failuresSince(db, id, since);
+  const more = isOfHour ? queries.NO_TEST_ATTEMPT : undefined;
+  const attempts = await incidents.failuresSince(db, id, { since, more });
   const [last] = await attemptsById(
     db,
     id,
@@ -247,7 +264,7 @@ export async function showIncident(deps: Deps, subscription: Subscription): Prom
   );
   const stepMs = incidentStepMs(since, now);
   return {
-    since,
+    since: began ?? null,
     lastAnswer: last === undefined ? null : { ...last, at: last.startedAt },
     step: stepMs / 1000,
     causes: causesOf(attempts, { since, stepMs, now }),

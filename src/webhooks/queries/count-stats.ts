@@ -12,7 +12,7 @@ import {
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
 import { type Shapes, statement } from "../../../db/statement.ts";
 import type { Range } from "../stats.ts";
-import { BIN, binned, COUNTED_ENTRIES, idsWithin, STEP } from "./stats.ts";
+import { BIN, binned, COUNTED_ENTRIES, idsWithin, NO_TEST_ATTEMPT, STEP } from "./stats.ts";
 
 /*
  * Statements of the job that counts attempts into buckets. They are raw SQL, because they write their counts without
@@ -77,11 +77,11 @@ const attemptsStatement = countingInto(
   ({ since, until, firstId, endId }) => sql`
     select started_at as at, outcome, ${BIN} as bin, 1 as count from delivery_attempts
      where subscription_id = s.id and id >= ${firstId} and id < ${endId}
-       and started_at >= ${since} and started_at < ${until} offset 0`,
+       and started_at >= ${since} and started_at < ${until} and ${NO_TEST_ATTEMPT} offset 0`,
 );
 
 /**
- * Counts the attempts of whole buckets. If a bucket is counted again, the new counts replace the old ones. Returns the
+ * Counts the attempts of whole buckets, without tests. If a bucket is counted again, the new counts replace the old ones. Returns the
  * number of rows written.
  */
 export async function countAttempts(tx: Tx, range: Range): Promise<number> {

@@ -1,12 +1,14 @@
-import { and, asc, desc, eq, gte, isNull, or, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gte, isNull, or, type SQL, sql } from "drizzle-orm";
 import { ulid } from "ulid";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { anyOf } from "../../../db/conditions.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
 import { alerts, incidents } from "../../../db/schema/alerts.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { rows, statement, value } from "../../../db/statement.ts";
 import { addMs } from "../../lib/clock.ts";
+import { openIncidentIds } from "../incident-model.ts";
 import { isDisabledByPerson, type Subscription } from "../model.ts";
 import { attemptsWithin, firstOfFailures, newestFirst } from "./attempts.ts";
 import { blockedSince } from "./stats.ts";
@@ -100,14 +102,29 @@ export async function noteDisabling(tx: Tx, subscription: Subscription): Promise
     });
 }
 
-/** Reads the alerts of the open incident. */
-export function openAlerts(db: DbOrTx, subscriptionId: string) {
-  const { kind, raisedAt } = alerts;
-  return db
-    .select({ kind, raisedAt })
+/** Reads the alerts of the open incident, and of those that it continues. */
+export async function openAlerts(db: DbOrTx, subscriptionId: string) {
+  const { id, openedAt, endedAt, endedBy } = incidents;
+  const newest = await db
+    .select({ id, openedAt, endedAt, endedBy })
     .from(incidents)
-    .innerJoin(alerts, eq(alerts.incidentId, incidents.id))
-    .where(isOpen(subscriptionId));
+    .where(eq(incidents.subscriptionId, subscriptionId))
+    .orderBy(desc(id))
+    .limit(MAX_INCIDENTS);
+  const ids = openIncidentIds(newest);
+  if (ids.length === 0) return [];
+  const { kind, raisedAt, incidentId } = alerts;
+  return db.select({ kind, raisedAt }).from(alerts).where(anyOf(incidentId, ids));
+}
+
+/** Reads the beginning and the end of an incident. */
+export async function periodOfIncident(db: DbOrTx, incidentId: string) {
+  const { id, endedAt } = incidents;
+  const [row] = await db
+    .select({ beganAt: beginningOfIncident, endedAt })
+    .from(incidents)
+    .where(eq(id, incidentId));
+  return row;
 }
 
 /** Reads the incidents of a subscription that have not ended before `since`, the newest first. */
@@ -126,12 +143,16 @@ export function incidentsOf(db: DbOrTx, subscriptionId: string, since: Date) {
 /** The number of failed attempts that an incident reads to find its causes. */
 const MAX_ATTEMPTS = 1_000;
 
-/** Reads failed attempts since an instant, the newest first. */
-export function failuresSince(db: DbOrTx, subscriptionId: string, since: Date) {
+/** Reads failed attempts since an instant, the newest first; `more` is a further condition. */
+export function failuresSince(
+  db: DbOrTx,
+  subscriptionId: string,
+  { since, more }: { readonly since: Date; readonly more?: SQL | undefined },
+) {
   const { id, eventId, startedAt, statusCode, errorCode, tlsReason } = deliveryAttempts;
   const columns = { id, eventId, startedAt, statusCode, errorCode, tlsReason };
   const walks = FAILED_OUTCOMES.map((outcome) =>
-    attemptsWithin(db, columns, subscriptionId, { outcome, firstId: ulidFloor(since) })
+    attemptsWithin(db, columns, subscriptionId, { outcome, firstId: ulidFloor(since), more })
       .orderBy(desc(id))
       .limit(MAX_ATTEMPTS),
   );

@@ -53,6 +53,12 @@ export function idsWithin({ since, until }: Pick<Range, "since" | "until">) {
   return { firstId: ulidFloor(since), endId: ulidFloor(addMs(until, ID_AHEAD_MS)) };
 }
 
+/**
+ * Excludes the attempts of tests, which say nothing about the partner's events (contract 6.12). Only a test, or an
+ * attempt of release 0.1.0, has no payload format; its stored request tells which.
+ */
+export const NO_TEST_ATTEMPT = sql`(payload_format is not null or request_headers ->> 'X-SVC-Test' is null)`;
+
 /** The most queued entries of a subscription that are counted exactly. */
 export const COUNTED_ENTRIES = 10_000;
 
@@ -92,7 +98,8 @@ function counts(
   stepOf = (at: SQL) => binned(given.stepMs, at, given.origin),
 ): SQL {
   const { id, segments, slices } = given;
-  const within = sql`subscription_id = ${id} and id >= s.first_id and id < s.end_id and started_at >= s.since`;
+  const within = sql`subscription_id = ${id} and id >= s.first_id and id < s.end_id and started_at >= s.since
+                       and ${NO_TEST_ATTEMPT}`;
   return sql`
     select ${stepOf(sql`f.bucket_at`)} as at, f.outcome, u.bin::int as bin, sum(u.count)::int as count
       from (select * from ${segments} limit ${MAX_PARTS}) g
@@ -184,6 +191,7 @@ const eventsStatement = statement({
       from (select * from ${slices}) s cross join lateral (
              select event, outcome, started_at from delivery_attempts
               where subscription_id = ${id} and id >= s."firstId" and id < s."endId" and started_at >= s.since
+                and ${NO_TEST_ATTEMPT}
               order by id limit (select ${limit}::bigint)) a
      where a.started_at < s.until and a.outcome <> 'interrupted'
      group by 1, 2 order by 1, 2`,

@@ -19,7 +19,7 @@ describe.skipIf(lacks("chromium"))("the chart above the deliveries", () => {
     await shows(page, 15);
     await button(page, "Chart").click();
     await legend(page, "Delivered 11");
-    await legend(page, "Not delivered 4");
+    await legend(page, "Failed 4");
     await drag(page, plot(page), 0.5, 0.99);
     await shows(page, 3);
     await legend(page, "Delivered 3");
@@ -88,7 +88,7 @@ describe.skipIf(lacks("chromium"))("the charts of the overview", () => {
     const { page, faults } = await world.open(`/webhooks/${id}`);
     await legend(page, "Delivered 11");
     await plot(page).hover();
-    await page.locator("[data-tip]").getByText("Not delivered 0").waitFor();
+    await page.locator("[data-tip]").getByText("Failed 0").waitFor();
     await drag(page, plot(page), 0.5, 0.99);
     await legend(page, "Delivered 3");
     await button(page, "Clear period").click();
@@ -177,7 +177,8 @@ async function drag(page: Page, plot: Locator, from: number, to: number): Promis
   await page.mouse.move(0, 0);
 }
 
-const plot = (page: Page) => chart(page).locator(".u-over");
+/** The first plot of the chart, which shows the attempts. */
+const plot = (page: Page) => chart(page).locator(".u-over").first();
 
 /** Whether a chart has a pixel in the colour of failures. */
 const HAS_RED = `(() => {

@@ -220,7 +220,7 @@ describe.skipIf(lacks("chromium"))("the page about embedding", () => {
     await page.getByRole("button", { name: "Load preview" }).click();
     const shown = page.frameLocator('iframe[title="Preview"]');
     await shown.getByRole("heading", { level: 1, name: "Webhooks" }).waitFor();
-    expect(await shown.getByRole("link", { name: "Set up immediate delivery" }).count()).toBe(0);
+    expect(await shown.getByRole("link", { name: "Add an endpoint" }).count()).toBe(0);
     await page.getByText("Dark", { exact: true }).click();
     await shown.locator('html[data-mantine-color-scheme="dark"] h1').waitFor();
     await checkLooks(page, "embedding");
@@ -228,7 +228,7 @@ describe.skipIf(lacks("chromium"))("the page about embedding", () => {
     context = await world.browser.newContext({ reducedMotion: "reduce" });
     const opened = await context.newPage();
     await opened.goto(url);
-    await opened.getByRole("link", { name: "Set up immediate delivery" }).click();
+    await opened.getByRole("link", { name: "Add an endpoint" }).click();
     await opened.getByRole("heading", { level: 1, name: "New subscription" }).waitFor();
   });
 });

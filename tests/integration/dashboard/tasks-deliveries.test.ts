@@ -24,7 +24,7 @@ describe.skipIf(lacks("chromium"))("a partner, in a browser", () => {
     };
     await walkThrough(world, task, partner(), async (walk, page) => {
       await walk.look("start");
-      await walk.click(link(page, "Set up immediate delivery"));
+      await walk.click(link(page, "Add an endpoint"));
       await walk.click(page.getByLabel("Endpoint URL"));
       await walk.type(receiver.url);
       await walk.look("endpoint");
@@ -60,7 +60,7 @@ describe.skipIf(lacks("chromium"))("a partner, in a browser", () => {
       await walk.look("list");
       await walk.click(link(page, "Production"));
       const card = page.getByRole("region", { name: "Problem" });
-      await card.getByText("Since", { exact: true }).waitFor();
+      await card.getByText("Failing for", { exact: true }).waitFor();
       await card.getByRole("cell", { name: "410" }).waitFor();
       await walk.look("overview");
       const { body } = await world.ask("GET", `/${id}/incident`);
@@ -78,7 +78,7 @@ describe.skipIf(lacks("chromium"))("a partner, in a browser", () => {
       await walk.click(link(page, "Production"));
       await walk.click(button(page, "Enable …"));
       await page.getByLabel("Deliver the 2 held events").waitFor();
-      await page.getByText("The permanent failures before (20) are not resent").waitFor();
+      await page.getByText("20 earlier events were not delivered").waitFor();
       expect(await page.getByLabel("Send a test event first").isChecked()).toBe(true);
       await walk.look("dialog");
       await walk.click(inDialog(page, "Enable"));

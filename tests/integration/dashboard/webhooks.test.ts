@@ -148,17 +148,22 @@ describe.skipIf(lacks("chromium"))("a subscription", () => {
     await page.getByText("Your endpoint accepted the test event").waitFor();
   });
 
-  test("that is disabled explains at test and resend that it must be enabled first", async () => {
+  test("that is disabled offers no test, and a resend leads to the button that enables it, if there is one", async () => {
     const id = await disabled();
     const { page } = await world.open(`/webhooks/${id}?tab=deliveries`);
-    await button(page, "Test").click();
-    await page.getByText("is disabled and sends nothing").waitFor();
-    expect(await allErrors(page)).toEqual([]);
-    await page.keyboard.press("Escape");
     await button(page, "Resend undelivered …").click();
     await page.getByText("is disabled and sends nothing").waitFor();
     expect(await inDialog(page, "Resend").isDisabled()).toBe(true);
     expect(await allErrors(page)).toEqual([]);
+    await page.getByRole("dialog").getByRole("link", { name: "Enable it first." }).click();
+    await button(page, "Enable …").waitFor();
+    expect(await button(page, "Test").count()).toBe(0);
+    await world.database.db.sql`
+      update webhook_subscriptions set disabled_reason = 'operator', disabled_note = 'Abuse' where id = ${id}`;
+    await page.goto(`${page.url()}?tab=deliveries`);
+    await button(page, "Resend all …").click();
+    await page.getByRole("dialog").getByText("Only the platform can enable it.").waitFor();
+    expect(await page.getByRole("dialog").getByRole("link").count()).toBe(0);
   });
 
   test("sends only changed settings", async () => {
@@ -196,7 +201,7 @@ describe.skipIf(lacks("chromium"))("a subscription", () => {
     expect(await button(page, "Delete permanently").isDisabled()).toBe(true);
     await page.getByLabel("Type Old one to confirm").fill("Old one");
     await button(page, "Delete permanently").click();
-    await page.getByText("Immediate: not in use").waitFor();
+    await page.getByText("Set up your first webhook").waitFor();
     expect((await world.ask("GET", `/${id}`)).status).toBe(404);
   });
 });

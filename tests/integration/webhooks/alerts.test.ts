@@ -17,6 +17,7 @@ import {
   lockSubscription,
 } from "../../../src/webhooks/queries/subscriptions.ts";
 import { detectIncidents, setAlerts } from "../../support/alerts.ts";
+import { addAttempt } from "../../support/attempts.ts";
 import { removeAll } from "../../support/maintenance.ts";
 import { createTestBox, silentLog } from "../../support/dispatch.ts";
 import { forceHistory } from "../../support/history.ts";
@@ -164,6 +165,29 @@ describe("mails about alerts", () => {
       update webhook_subscriptions set state = 'disabled', disabled_at = now(), disabled_reason = 'x' where id = ${other.id}`;
     await look();
     expect((await mails()).at(-1)?.subject).toEndWith("is disabled");
+  });
+
+  test("tell of a recovery at once, unless another one was told in the last ten minutes", async () => {
+    const one = await subscribed();
+    const fail = async () => {
+      await setFailures(one, 5);
+      await look();
+    };
+    const recover = async () => {
+      await addAttempt(database.db, one.id, { started_at: clock.now() });
+      await setFailures(one, 0);
+      await look();
+    };
+    const subjects = async () => (await mails()).map(({ subject }) => subject.split('"').at(-1));
+    await fail();
+    await recover();
+    expect(await subjects()).toEqual(["", " has recovered"]);
+    await fail();
+    await recover();
+    expect(await subjects()).toHaveLength(2);
+    aheadMs = 10.1 * MINUTE_MS;
+    await look();
+    expect(await subjects()).toEqual(["", " has recovered", " has recovered"]);
   });
 
   test("are sent without the condition if that cannot be read", async () => {

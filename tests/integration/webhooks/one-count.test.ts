@@ -1,4 +1,5 @@
-// All responses about a subscription agree on the length and the age of its queue, and on the state of each event.
+// All responses, pages and mails about a subscription agree on the length and the age of its queue, on the state of each
+// event, on its success rate, and on the times of its incident.
 import { beforeAll, describe, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
@@ -9,10 +10,16 @@ import { createStore, type DispatchStore } from "../../../dispatcher/store/store
 import { expireHeldEntries } from "../../../dispatcher/maintenance/removal-queries.ts";
 import type { Stats } from "../../../src/dashboard/app/pages/webhooks/data/reads.ts";
 import {
+  chartSeries,
   outcomeSeries,
   withPresent,
 } from "../../../src/dashboard/app/pages/webhooks/stats/stats-series.ts";
+import { percent, sentence } from "../../../src/dashboard/app/ui/format.ts";
+import { openMail } from "../../../src/outbox/mail.ts";
+import { TEST_MARK } from "../../../src/outbox/test-event.ts";
 import { countStats } from "../../../src/webhooks/actions/stats.ts";
+import { bucketFloor } from "../../../src/webhooks/stats.ts";
+import { detectIncidents, setAlerts } from "../../support/alerts.ts";
 import { everyPage } from "../../support/api.ts";
 import { silentLog } from "../../support/dispatch.ts";
 import { removeAll } from "../../support/maintenance.ts";
@@ -50,6 +57,7 @@ describe.each(["subscription", "review"] as const)("order by %s", (ordering) => 
         await ACTIONS[name]?.(model, draw);
         await checkCounts(model, await checkEvents(model));
         await checkWaiting(model);
+        await checkMail(model);
         world.clock.advance(STEP_MS);
         await checkStats(model);
       }
@@ -155,7 +163,7 @@ const ACTIONS: Readonly<Record<string, (model: Model, draw: Prng) => Promise<voi
     const missed = [...model.events.values()].filter(
       (one) => one.state !== "queued" && !one.isTest && !one.wasDelivered,
     );
-    const { queued } = await post(model, "/recover", { since: model.since.toISOString() });
+    const { queued } = await post(model, "/recover", { since: model.createdAt.toISOString() });
     expect(queued).toBe(missed.length);
     for (const one of missed) model.again(one);
   },
@@ -178,6 +186,7 @@ beforeAll(async () => {
   const { db } = world.database;
   tenant = { ...(await insertTenant(db, REVIEWS)), partnerId: world.tenants.partners[0].id };
   const config = { batchHourMs: 1_000 };
+  await setAlerts({ db, box: world.api.deps.box }, tenant.partnerId);
   store = createStore({ ...world.api.deps, db, clock: world.clock, log: silentLog, config });
   await db.sql`insert into dispatchers (id, started_at, renewed_at) values ('one', now(), now())`;
   await db.sql`
@@ -213,13 +222,17 @@ class Model {
   delivered = 0;
   /** Permanent failures in a row. */
   failed = 0;
-  /** Times of the attempts that were not answered 2xx. */
-  readonly failures: Date[] = [];
+  /** The attempts that were not answered 2xx. */
+  readonly failures: { readonly at: Date; readonly isTest: boolean }[] = [];
   attempts = 0;
+  /** Id of the last mail that was checked. */
+  mailId = "";
+  /** The start of the incident, as the API has shown it last. */
+  since: string | null = null;
   readonly events = new Map<string, ExpectedEvent>();
   /** Queued events, in the order of their sequence. */
   queue: ExpectedEvent[] = [];
-  since = world.clock.now();
+  readonly createdAt = world.clock.now();
 
   readonly id: string;
   readonly shard: number;
@@ -318,6 +331,16 @@ async function decide(model: Model, draw: Prng): Promise<void> {
   model.pending = null;
 }
 
+/** The columns of the request of a test, which is stored whole. */
+const TEST_REQUEST = {
+  payloadFormat: null,
+  host: null,
+  signature: null,
+  bodyDigest: null,
+  requestHeaders: TEST_MARK,
+  requestBody: "{}",
+};
+
 async function commit(
   model: Model,
   sent: readonly Entry[],
@@ -341,11 +364,12 @@ async function commit(
         subscriptionId: model.id,
         startedAt,
         decision,
+        ...(entry.isTest && TEST_REQUEST),
         ...(kind === "delivered" ? { statusCode: 200, errorCode: null } : {}),
       }),
     );
-    if (kind === "delivered") model.delivered++;
-    else model.failures.push(startedAt);
+    if (kind !== "delivered") model.failures.push({ at: startedAt, isTest: entry.isTest });
+    else if (!entry.isTest) model.delivered++;
     const told = model.events.get(entry.eventId);
     if (told?.state !== "queued" || kind === "retry") continue;
     model.end(told, kind);
@@ -504,25 +528,100 @@ async function checkChart(model: Model): Promise<void> {
   const [stats, health, incident, subscription] = await Promise.all(
     ["/stats", "/health", "/incident", ""].map((path) => world.ask("GET", `/${model.id}${path}`)),
   );
-  const { pending, held, success_rate_24h: rate } = health?.body ?? {};
-  const disabledAt = model.isActive ? null : String(subscription?.body["disabled_at"]);
+  const { pending, held, condition, success_rate_24h: rate } = health?.body ?? {};
   const present = withPresent(
     stats?.body as unknown as Stats,
     Number(pending) + Number(held),
     world.clock.now().getTime(),
   );
-  const summary = (label: string) =>
-    outcomeSeries(present, disabledAt).find((one) => one.label === label)?.summary;
-  const { delivered, failures } = model;
-  const total = delivered + failures.length;
-  expect(rate).toBe(total === 0 ? null : delivered / total);
+  const [failed, delivered] = outcomeSeries(present).map(({ summary }) => summary);
+  const failures = model.failures.filter(({ isTest }) => !isTest);
+  const total = model.delivered + failures.length;
+  expect(rate).toBe(total === 0 ? null : model.delivered / total);
   expect(subscription?.body["consecutive_failure_count"]).toBe(model.failed);
-  expect(summary("Delivered")).toBe(String(delivered));
-  expect(summary("Not delivered")).toBe(String(failures.length));
-  if (!model.isActive) expect(summary("Held")).toBe(String(model.queue.length));
+  expect([delivered, failed]).toEqual([String(model.delivered), String(failures.length)]);
+  expect(chartSeries(present).queue[0]?.summary).toBe(`${model.queue.length} now`);
   const { since, causes } = incident?.body ?? {};
-  if (typeof since !== "string") return;
-  const sinceThen = failures.filter((at) => at.getTime() >= Date.parse(since));
-  const counted = (causes as { attempts: number }[]).map(({ attempts }) => attempts);
-  expect(counted.reduce((sum, one) => sum + one, 0)).toBe(sinceThen.length);
+  const began = typeof since === "string" ? Date.parse(since) : undefined;
+  const hour = bucketFloor(new Date(world.clock.now().getTime() - 3_600_000)).getTime();
+  const isOfHour = (condition === "healthy" || condition === "degraded") && (began ?? hour) >= hour;
+  const from = isOfHour ? hour : (began ?? Number.POSITIVE_INFINITY);
+  const counted = (isOfHour ? failures : model.failures).filter(({ at }) => at.getTime() >= from);
+  const attempts = (causes as { attempts: number }[]).map((one) => one.attempts);
+  expect(attempts.reduce((sum, one) => sum + one, 0)).toBe(counted.length);
 }
+
+interface ListedAttempt {
+  readonly event: string;
+  readonly event_id: string;
+  readonly started_at: string;
+  readonly outcome: string;
+}
+
+/** Raises the alerts that are due, and checks that the mail about them says what the API says at this moment. */
+async function checkMail(model: Model): Promise<void> {
+  const { db } = world.database;
+  const { box } = world.api.deps;
+  await detectIncidents({ db, box, clock: world.clock }, true);
+  const read = async (path: string) => (await world.ask("GET", `/${model.id}${path}`)).body;
+  const incident = await read("/incident");
+  const told = typeof incident["since"] === "string" ? incident["since"] : null;
+  const [mail] = await db.sql<{ id: string; sealed: string }[]>`
+    select id, sealed_message as sealed from mails
+     where kind = 'webhook_alert' and id > ${model.mailId} order by id desc limit 1`;
+  if (mail !== undefined) {
+    model.mailId = mail.id;
+    const { subject, text } = openMail(box, mail.id, mail.sealed);
+    const isOver = subject.endsWith("has recovered");
+    const { incidents } = await read("/incidents");
+    const [past] = incidents as { began_at: string; ended_at: string }[];
+    if (isOver) expect(past?.began_at).toBe(model.since ?? undefined);
+    const { Endpoint: _, "Earlier alerts": __, ...facts } = factsOf(text);
+    expect(facts).toEqual({
+      Condition: conditionInWords(await read("/health")),
+      ...(isOver
+        ? { Began: inUtc(past?.began_at), Recovered: inUtc(past?.ended_at) }
+        : told !== null && { "Failing since": inUtc(told) }),
+      ...(await failuresInWords(model, isOver ? past?.began_at : told)),
+      ...oldestInWords(isOver ? undefined : model.queue.find(({ isTest }) => !isTest)),
+    });
+  }
+  model.since = told;
+}
+
+/** Reads the facts of a mail's text by their names. */
+function factsOf(text: string): Record<string, string> {
+  const lines = text.matchAll(/^ {4}([^:]+): (.+)$/gm);
+  return Object.fromEntries([...lines].map(([, name = "", value = ""]) => [name, value]));
+}
+
+const inUtc = (at: string | null | undefined) => `${at?.slice(0, 19).replace("T", " ")} UTC`;
+
+/** Returns the condition and the rate in the words of the pages. */
+function conditionInWords({ condition, success_rate_1h: rate }: Record<string, unknown>): string {
+  if (condition === null) return "Disabled";
+  const words = sentence(String(condition));
+  return typeof rate === "number" ? `${words}, success rate (1 h) ${percent(rate)}` : words;
+}
+
+/** Returns the first and the last failed attempt of an incident in the words of a mail, from the lists of the API. */
+async function failuresInWords(model: Model, since: string | null | undefined) {
+  const path = `/partner/webhooks/${model.id}/deliveries?limit=100`;
+  const pages = await everyPage<ListedAttempt>(world.api, path, world.tokens.owner);
+  const failed = pages
+    .flat()
+    .filter((one) => one.outcome !== "delivered" && one.started_at >= String(since));
+  const { body: health } = await world.ask("GET", `/${model.id}/health`);
+  const lost = health["first_failure"] as { event_id: string } | null;
+  const answer = (one: ListedAttempt) => `HTTP 500, ${one.event} ${one.event_id}`;
+  const first = failed.find((one) => one.event_id === lost?.event_id) ?? failed.at(-1);
+  const [last] = failed;
+  if (first === undefined || last === undefined) return {};
+  return {
+    "First failure": answer(first),
+    "Last failure": `${inUtc(last.started_at)}, ${answer(last)}`,
+  };
+}
+
+const oldestInWords = (oldest: ExpectedEvent | undefined) =>
+  oldest === undefined ? {} : { "Oldest event": inUtc(oldest.recordedAt.toISOString()) };

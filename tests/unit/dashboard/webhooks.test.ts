@@ -29,9 +29,11 @@ import {
   conditionOf,
   disabledBecause,
   isRetryShown,
+  problemOf,
+  wayOut,
 } from "../../../src/dashboard/app/pages/webhooks/data/subscription-words.ts";
 import type { ChartSeries } from "../../../src/dashboard/app/ui/chart/chart-series.ts";
-import { inWords } from "../../../src/dashboard/app/ui/format.ts";
+import { inWords, percent } from "../../../src/dashboard/app/ui/format.ts";
 
 describe("the hint about a URL", () => {
   test.each([
@@ -156,15 +158,11 @@ describe("an attempt in words", () => {
 
   test("explains why a subscription is disabled", () => {
     const words = (reason: string | null) =>
-      disabledBecause({
-        disabled_reason: reason,
-        disabled_note: "Abuse",
-        consecutive_failure_count: 20,
-      });
-    expect(words("consecutive_failures")).toBe("20 events in a row could not be delivered");
-    expect(words("operator")).toBe("the platform disabled it: Abuse");
-    expect(words("by_operator")).toBe("by operator");
-    expect(words("manual")).toBe("it was disabled manually");
+      disabledBecause({ disabled_reason: reason, consecutive_failure_count: 20 });
+    expect(words("consecutive_failures")).toBe("because 20 events in a row could not be delivered");
+    expect(words("operator")).toBe("by the platform");
+    expect(words("by_operator")).toBe("(by operator)");
+    expect(words("manual")).toBe("by hand");
   });
 });
 
@@ -191,6 +189,53 @@ describe("the state of a subscription", () => {
     },
   );
 });
+
+describe("the problem of a subscription", () => {
+  const now = Date.parse("2026-06-01T12:00:00Z");
+  const health = { success_rate_1h: 0.947 };
+  const [recent, old] = ["2026-06-01T11:50:00.000+00:00", "2026-06-01T10:00:00.000+00:00"];
+  const cause = {
+    status_code: 503,
+    error_code: "http_status",
+    tls_reason: null,
+    attempts: 7,
+    first_at: recent,
+    last_at: recent,
+    counts: [7],
+  };
+  test.each([
+    ["healthy", null, [cause], undefined],
+    ["failing", recent, [cause], { since: recent, rate: null }],
+    ["disabled", recent, [], { since: recent, rate: null }],
+    ["disabled", null, [], undefined],
+    ["degraded", null, [cause], { since: null, rate: 0.947 }],
+    ["degraded", recent, [cause], { since: null, rate: 0.947 }],
+    ["degraded", old, [cause], { since: old, rate: 0.947 }],
+    // A lane stands still for a reason on our side.
+    ["degraded", null, [], undefined],
+  ] as const)("that is %s since %p", (condition, since, causes, problem) =>
+    expect(problemOf(condition, { since, causes: [...causes] }, { health, now })).toEqual(problem),
+  );
+});
+
+test.each([
+  ["suspended", true, "It is enabled automatically when the company is activated."],
+  ["operator", false, "Only the platform can enable it."],
+  ["operator", true, ""],
+  ["manual", true, "Fix the endpoint first, then enable it."],
+  ["consecutive_failures", false, "Somebody who manages webhooks can enable it."],
+])("the way out of %s mentions a button only to those who have it (%p)", (reason, may, words) =>
+  expect(wayOut({ disabled_reason: reason }, may)).toBe(words),
+);
+
+test.each([
+  [0.947, "94.7%"],
+  [0.9996, "99.9%"],
+  [1, "100%"],
+  [0.29, "29%"],
+])("a share of %p is shown as %s, and a share below 1 never as all", (share, words) =>
+  expect(percent(share)).toBe(words),
+);
 
 test("the last point of a chart has the current length of the queue", () => {
   const point = { at: "", successes: 0, failures: 0, latency_ms: { p50: 1, p95: 1, p99: 1 } };
@@ -238,7 +283,7 @@ describe("charts", () => {
     series.map(({ label, values, summary }) => [label, values, summary]);
 
   test("have one value per point and kind, and gaps where there was no answer", () => {
-    const { times, latency, backlog } = chartSeries(stats);
+    const { times, latency, queue } = chartSeries(stats);
     expect(times).toEqual([1_780_315_200, 1_780_315_500]);
     expect(latency.map(({ values }) => values)).toEqual([
       [5, null],
@@ -246,25 +291,21 @@ describe("charts", () => {
       [1_500, null],
     ]);
     expect(latency[2]?.summary).toBe("up to 1.5 s");
-    expect(backlog[0]?.summary).toBe("7");
+    expect(queue[0]?.summary).toBe("up to 7");
   });
 
-  test("stack by outcome, with held events from the step in which the subscription was disabled", () => {
-    const sent = [
-      ["Not delivered", [1, 0], "1"],
+  test("stack by outcome", () => {
+    expect(shown(outcomeSeries(stats))).toEqual([
+      ["Failed", [1, 0], "1"],
       ["Delivered", [3, 0], "3"],
-    ];
-    expect(shown(outcomeSeries(stats, null))).toEqual(sent);
-    const inLast = outcomeSeries(stats, "2026-06-01T12:05:00.000+00:00");
-    expect(shown(inLast)).toEqual([["Held", [0, 7], "7"], ...sent]);
-    const inFirst = outcomeSeries(stats, "2026-06-01T12:04:59.999+00:00");
-    expect(shown(inFirst)).toEqual([["Held", [4, 7], "7"], ...sent]);
+    ]);
   });
 
-  test("count the events that are queued now as held, even if more were queued before the disabling", () => {
+  test("tell the present length of the queue, and not the longest of the samples, which may have missed the longest", () => {
     const now = Date.parse(stats.until) - 1;
-    const [held] = outcomeSeries(withPresent(stats, 5, now), "2026-06-01T12:06:00.000+00:00");
-    expect(shown(held === undefined ? [] : [held])).toEqual([["Held", [0, 5], "5"]]);
+    expect(shown(chartSeries(withPresent(stats, 5, now)).queue)).toEqual([
+      ["Events, counted every 5 minutes", [4, 7], "5 now"],
+    ]);
   });
 
   test("stack five events, and combine the rest", () => {
@@ -292,8 +333,8 @@ describe("charts", () => {
   });
 
   test("distinguish series by more than colour", () => {
-    const looks = outcomeSeries(stats, stats.since).map(({ pattern }) => pattern);
-    expect(new Set(looks).size).toBe(3);
+    const looks = outcomeSeries(stats).map(({ pattern }) => pattern);
+    expect(new Set(looks).size).toBe(2);
   });
 });
 

@@ -3,6 +3,7 @@ import { describe, expect, test } from "bun:test";
 import {
   causesOf,
   incidentStepMs,
+  openIncidentIds,
   pastIncidents,
   type FailedAttempt,
 } from "../../../src/webhooks/incident-model.ts";
@@ -46,6 +47,18 @@ describe("past incidents", () => {
     expect(shown(last, again, disabled)).toEqual([["a", after(1), after(8), "recovered"]]);
     expect(pastIncidents([last, again, disabled])[0]?.disabledAt).toEqual(after(3));
     expect(shown(incident("c", after(5), null), again, disabled)).toEqual([]);
+  });
+
+  test("have no part in the open incident, which has all alerts since it began, also from before an enable", () => {
+    const [recovered, disabled] = [
+      incident("a", after(0), after(1)),
+      incident("b", after(2), after(4), "enabled"),
+    ];
+    const open = incident("c", after(3), null);
+    expect(openIncidentIds([open, disabled, recovered])).toEqual(["c", "b"]);
+    expect(openIncidentIds([open, recovered])).toEqual(["c"]);
+    expect(openIncidentIds([disabled, recovered])).toEqual([]);
+    expect(openIncidentIds([])).toEqual([]);
   });
 
   test("are apart if the later one began after the end of the earlier one", () => {

@@ -52,6 +52,10 @@ const VISIBLE_CONTRAST = 3.05;
 const WHITE = "#ffffff";
 const BLACK = "#000000";
 
+/** Returns a weak tint of the colour on the background. */
+export const tintOn = (hex: string, background: string): string =>
+  mix(parse(background), parse(hex), 0.16);
+
 /** Returns black or white, whichever has more contrast to the colour. */
 export const textColorOn = (hex: string): string =>
   contrast(hex, WHITE) >= contrast(hex, BLACK) ? WHITE : BLACK;

@@ -9,7 +9,7 @@ import { type ReactNode, useMemo } from "react";
 
 import { useBrand } from "../session/session.tsx";
 import { BrandName } from "../ui/brand-name.ts";
-import { hoveredOf, readableOn, shadesOf, visibleOn, textColorOn } from "./colors.ts";
+import { hoveredOf, readableOn, shadesOf, tintOn, visibleOn, textColorOn } from "./colors.ts";
 
 const PLATFORM_COLOR = "#1f6feb";
 /**
@@ -114,6 +114,22 @@ function stateTextColors(colors: MantineTheme["colors"]): Record<string, string>
   return Object.fromEntries(entries);
 }
 
+/**
+ * Weak tints for alerts and states in the dark scheme. Mantine's are strong colours, which draw more attention than the
+ * content of the page.
+ */
+function darkStateColors(colors: MantineTheme["colors"]): Record<string, string> {
+  const entries = STATE_COLORS.flatMap((name) => {
+    const [, , , pale, , middle] = colors[name];
+    const tint = tintOn(middle, DARK_BACKGROUND);
+    return [
+      [`--mantine-color-${name}-light`, tint],
+      [`--mantine-color-${name}-light-color`, readableOn(pale, tint)],
+    ];
+  });
+  return Object.fromEntries(entries);
+}
+
 /** CSS variables for text on the tenant's colour, and for the tenant's colour of hovered controls. */
 const filledWith = (shown: string) => ({
   "--mantine-color-brand-contrast": textColorOn(shown),
@@ -142,6 +158,7 @@ function readableVariables(color: string): CSSVariablesResolver {
     dark: {
       ...STRONG_RED,
       ...filledWith(visibleOn(color, DARK_BACKGROUND)),
+      ...darkStateColors(colors),
       "--mantine-color-dimmed": "#a6a7ab",
       "--mantine-color-placeholder": "#909296",
       "--mantine-color-error": "#ff8787",

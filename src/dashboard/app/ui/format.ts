@@ -1,3 +1,5 @@
+import { percentOf } from "../../../lib/percent.ts";
+
 /** Formats an identifier such as `review_received` as text: `Review received`. */
 export function sentence(value: string): string {
   const words = value.replaceAll("_", " ").toLowerCase();
@@ -11,8 +13,8 @@ const PERCENT_FORMAT = new Intl.NumberFormat(undefined, {
   style: "percent",
   maximumFractionDigits: 1,
 });
-/** Formats a share as a percentage, such as 0.984 as `98.4%`. */
-export const percent = (share: number): string => PERCENT_FORMAT.format(share);
+/** Formats a share as a percentage, such as 0.984 as `98.4%`. A share below 1 is never shown as 100 %. */
+export const percent = (share: number): string => PERCENT_FORMAT.format(percentOf(share) / 100);
 
 /** Formats a number with its noun in singular or plural: `1 event`, `3 events`. */
 export function counted(count: number, one: string, many = `${one}s`): string {

@@ -12,7 +12,8 @@ test("both parts of the mail have the first and the last failure, and the link t
     for (const words of [
       "Hello Ada,",
       "https://partner.example/hook",
-      "2026-06-01 12:00:00 UTC, HTTP 503, review_received",
+      "First failure",
+      "HTTP 503, review_received",
       "2026-06-01 14:00:00 UTC, no response (timeout)",
       "https://reviews.example/dashboard/webhooks/01JWNB9PR0ZV8X2D3F4G5H6J00",
     ])
@@ -30,16 +31,16 @@ test.each([...ALERT_KINDS])(
 );
 
 test.each([
-  ["failing", 0.4251, "Failing, success rate (1 h) 42 %"],
-  ["degraded", 0.999, "Degraded, success rate (1 h) 99 %"],
-  ["healthy", 1, "Healthy, success rate (1 h) 100 %"],
+  ["failing", 0.4251, "Failing, success rate (1 h) 42.5%"],
+  ["degraded", 0.999, "Degraded, success rate (1 h) 99.9%"],
+  ["healthy", 1, "Healthy, success rate (1 h) 100%"],
   ["failing", null, "Failing"],
   [null, 0, "Disabled"],
 ] as const)(
   "names the condition %s at a rate of %p, and the beginning",
   (condition, rate, words) => {
     const since = new Date("2026-06-01T11:30:00Z");
-    const summary = { condition, successRate1h: rate, since };
+    const summary = { condition, successRate1h: rate, since, endedAt: null };
     const { text } = alertMail([alert()], owner, {
       serverRoot: "https://reviews.example",
       summary,
@@ -48,6 +49,16 @@ test.each([
     expect(text).toContain("Failing since: 2026-06-01 11:30:00 UTC\n");
   },
 );
+
+test("a recovery has the beginning and the end of the incident", () => {
+  const [since, endedAt] = [new Date("2026-06-01T11:30:00Z"), new Date("2026-06-01T14:05:00Z")];
+  const summary = { condition: "healthy", successRate1h: 0.5, since, endedAt } as const;
+  const options = { serverRoot: "https://reviews.example", summary };
+  const { text } = alertMail([alert({ kind: "recovered" })], owner, options);
+  expect(text).toContain("Began: 2026-06-01 11:30:00 UTC\n");
+  expect(text).toContain("Recovered: 2026-06-01 14:05:00 UTC\n");
+  expect(text).not.toContain("Failing since");
+});
 
 test("leads with the gravest of several alerts and names the others", () => {
   const kinds = ["failures_5", "failures_10", "failures_18", "disabled"] as const;

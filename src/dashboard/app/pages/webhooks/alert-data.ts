@@ -71,11 +71,11 @@ export function useAlertActions() {
 
 /** Phrases that name an alert in the list of sent alerts, where they follow the time. */
 const ALERT_PHRASES: Readonly<Record<AlertKind, string>> = {
-  head_retrying: "event retrying after 2 failed attempts",
-  oldest_waiting: "backlog",
-  failures_5: "5 consecutive failures",
-  failures_10: "10 consecutive failures",
-  failures_18: "18 consecutive failures",
+  head_retrying: "an event failed twice",
+  oldest_waiting: "an event waited too long",
+  failures_5: "5 failures in a row",
+  failures_10: "10 failures in a row",
+  failures_18: "18 failures in a row",
   disabled: "disabled",
   recovered: "recovered",
 };

@@ -40,7 +40,7 @@ export function Page() {
       <PageHeader
         title="Alerts"
         back={{ href: "/webhooks", title: "Webhooks" }}
-        description="Choose who is alerted about delivery problems. Applies to both subscriptions."
+        description="Find out when deliveries fail. These settings apply to all your subscriptions."
       />
       <Loaded query={alerts}>{(settings) => <AlertForm settings={settings} />}</Loaded>
     </>
@@ -62,17 +62,22 @@ function AlertForm({ settings }: { readonly settings: AlertSettings }) {
   return (
     <Stack gap="lg">
       <Form form={form} gap="lg" action="Save">
+        <Kinds form={form} />
         <Mails form={form}>
           <Unconfirmed settings={settings} />
         </Mails>
-        <Kinds form={form} />
         <Section
           title="Webhook"
-          description="Post each alert to an endpoint as well, signed and retried like a delivery. X-SVC-Event is webhook.alert."
+          description={
+            <>
+              Optional. Each alert is also POSTed to a URL, signed and retried like an event, with
+              the header <code>X-SVC-Event: webhook.alert</code>.
+            </>
+          }
         >
           <TextInput
             label="Alert URL"
-            description="Optional. Use a different endpoint than the one being monitored."
+            description="Choose another endpoint than that of your events, which may be the one that fails."
             placeholder="https://example.com/webhooks/alerts"
             type="url"
             inputMode="url"
@@ -126,7 +131,7 @@ function Mails({ form, children }: FieldsProps & { readonly children: ReactNode 
       <Minutes
         before="Send at most one email every"
         label="Minutes between emails"
-        after="minutes (0 = immediately). Emails about a disabled subscription are always sent immediately."
+        after="minutes (0 sends each alert at once). A disabled subscription is always reported at once."
         range={[0, 1_440]}
         value={digestMinutes}
         onChange={(value) => form.edit({ digest_minutes: value })}
@@ -162,7 +167,7 @@ function Unconfirmed({ settings }: { readonly settings: AlertSettings }) {
   );
 }
 
-/** Numbers of consecutive permanent failures that can cause an alert. A subscription is disabled at 20. */
+/** Numbers of permanent failures in a row that can cause an alert. */
 const FAILURE_COUNTS = [
   ["failures_5", "5"],
   ["failures_10", "10"],
@@ -180,17 +185,21 @@ function Kinds({ form }: FieldsProps) {
       }),
   });
   return (
-    <Section title="Notify me when">
+    <Section title="Send an alert when">
       <Checkbox
-        label="An event is retrying after 2 failed attempts"
-        description="It blocks later events."
+        label="An event has failed twice"
+        description="It is retried automatically. Until it is delivered, later events wait for it."
         {...box("head_retrying")}
       />
-      <Group gap="xs" wrap="nowrap" align="flex-start">
-        <Checkbox aria-label="Backlog" mt={8} {...box("oldest_waiting")} />
+      <Group gap={12} wrap="nowrap" align="flex-start">
+        <Checkbox
+          aria-label={`An event has been waiting for ${waitingMinutes} minutes`}
+          mt={8}
+          {...box("oldest_waiting")}
+        />
         <Minutes
           before="An event has been waiting for"
-          label="Minutes until a backlog alert"
+          label="Minutes that an event may wait"
           after="minutes"
           range={[10, 1_440]}
           value={waitingMinutes}
@@ -200,10 +209,10 @@ function Kinds({ form }: FieldsProps) {
         />
       </Group>
       <Checkbox.Group
-        label="Consecutive failures reach"
+        label="This many events in a row could not be delivered"
         value={[...kinds]}
         onChange={(next) => form.edit({ kinds: next.filter(isAlertKind) })}
-        description="A failure is an event that got no 2xx status in four attempts, or HTTP 410 in one. The subscription is disabled after 20 consecutive failures."
+        description="An event fails for good after four attempts without a 2xx status, or one with HTTP 410. After 20 such events in a row the subscription is disabled."
       >
         <Group gap="lg" mt="xs">
           {FAILURE_COUNTS.map(([kind, count]) => (
@@ -213,11 +222,15 @@ function Kinds({ form }: FieldsProps) {
       </Checkbox.Group>
       <Checkbox
         label="A subscription is disabled"
-        description="Always on, because a disabled subscription sends nothing."
+        description="Always on, because nothing is sent from then on."
         disabled
         {...box("disabled")}
       />
-      <Checkbox label="Your endpoint has recovered" {...box("recovered")} />
+      <Checkbox
+        label="Your endpoint works again"
+        description="After an alert about its trouble."
+        {...box("recovered")}
+      />
       {form.errorOf("kinds") !== undefined && (
         <Text size="sm" c="red">
           {labelled("The list", form.errorOf("kinds"))}

@@ -10,12 +10,16 @@ import { Icon } from "../../ui/icon.tsx";
 import { notify } from "../../ui/notify.ts";
 import { ExactTime, Time } from "../../ui/time.tsx";
 import { EnableSubscription } from "./operator-actions.tsx";
-import { useIsReadOnly, useReader, useViewedPartner } from "./data/data.ts";
-import { healthOptions, type SubscriptionProps } from "./data/reads.ts";
+import { useIsReadOnly, useMayEnable, useReader, useViewedPartner } from "./data/data.ts";
+import { healthOptions, MAX_RESENT_EVENTS, type SubscriptionProps } from "./data/reads.ts";
 import { useSubscriptionActions, type Held } from "./data/use-subscription-actions.ts";
-import { disabledBecause } from "./data/subscription-words.ts";
+import { disabledBecause, wayOut } from "./data/subscription-words.ts";
 import { CancelTest } from "./test-event.tsx";
 import { TextLink } from "../../ui/layout.tsx";
+import { OperatorNote } from "./stats/health-summary.tsx";
+
+/** Time in ms for which events can be resent: the retention time (contract 7.15), without the minutes of a slow clock. */
+const KEPT_MS = 30 * 86_400_000 - 600_000;
 
 interface DisabledBannerProps extends SubscriptionProps {
   /** True if the banner takes one line, because the page has a list or a form to show. */
@@ -32,12 +36,8 @@ export function DisabledBanner({ subscription, isBrief, onEnabled }: DisabledBan
   const { id, disabled_at: at } = subscription;
   const { held } = useQuery(healthOptions(useReader(), id)).data ?? {};
   const [opened, { open, close }] = useDisclosure();
-  // Hides the buttons from users who cannot enable the subscription: from all users if the partner is suspended
-  // (contract 10.1), from the partner if an operator has disabled the subscription (contract 6.16).
-  const isSuspended = subscription.disabled_reason === "suspended";
-  const isByPlatform = isSuspended || subscription.disabled_reason === "operator";
+  const mayEnable = useMayEnable(subscription);
   const partner = useViewedPartner();
-  const isReadOnly = useIsReadOnly();
   if (subscription.pending_test_event_id !== null)
     return <TestBanner subscription={subscription} />;
   const title = "Disabled: nothing is sent";
@@ -46,17 +46,27 @@ export function DisabledBanner({ subscription, isBrief, onEnabled }: DisabledBan
       <Group justify="space-between" gap="sm">
         {isBrief ? (
           <Text size="sm">
-            <strong>{title}</strong> since <Time at={at} />. {heldEventsText(held)}
+            <strong>{title}.</strong> {heldEventsText(held)}
           </Text>
         ) : (
-          <Text size="sm">
-            Since <ExactTime at={at} /> (<Time at={at} />
-            ), because {disabledBecause(subscription)}. {heldEventsText(held)}{" "}
-            {wayOut(subscription)}
-          </Text>
+          <div className="grows section-words">
+            <Text size="sm">
+              It was disabled <Time at={at} /> (<ExactTime at={at} />){" "}
+              {disabledBecause(subscription)}
+              {subscription.disabled_note === null ? "." : ":"}
+            </Text>
+            <OperatorNote subscription={subscription} />
+            <Text size="sm">
+              {heldEventsText(held)} {wayOut(subscription, mayEnable)}
+            </Text>
+          </div>
         )}
-        {!isReadOnly && !isByPlatform && <Button onClick={open}>Enable …</Button>}
-        {partner && !isSuspended && (
+        {mayEnable && !partner && (
+          <Button variant="default" onClick={open}>
+            Enable …
+          </Button>
+        )}
+        {mayEnable && partner && (
           <EnableSubscription
             partnerId={partner.id}
             id={id}
@@ -74,12 +84,6 @@ export function DisabledBanner({ subscription, isBrief, onEnabled }: DisabledBan
       )}
     </Alert>
   );
-}
-
-function wayOut({ disabled_reason: reason }: SubscriptionProps["subscription"]): string {
-  if (reason === "suspended") return "It is enabled automatically when the company is activated.";
-  if (reason === "operator") return "Only the platform can enable it.";
-  return "Fix the endpoint first, then enable it.";
 }
 
 /** Explains that the result of a pending test decides whether the subscription is enabled. */
@@ -104,6 +108,20 @@ function heldEventsText(held: number | undefined): string {
   return `${number(held)} ${held === 1 ? "event is" : "events are"} held, for up to 30 days.`;
 }
 
+/** Returns the number of events that "resend" would queue now, which are those of the list that were not delivered. */
+function useUndelivered({ id, created_at: createdAt }: SubscriptionProps["subscription"]): number {
+  const { countUndelivered } = useSubscriptionActions(id);
+  const { data = 0 } = useQuery({
+    queryKey: ["undelivered", id, "all"],
+    queryFn: () => {
+      const since = Math.max(Date.parse(createdAt), Date.now() - KEPT_MS);
+      return countUndelivered({ since: new Date(since).toISOString() });
+    },
+    gcTime: 0,
+  });
+  return data;
+}
+
 interface EnableDialogProps extends Omit<DisabledBannerProps, "isBrief"> {
   /** Number of events that are held while the subscription is disabled. */
   readonly held: number;
@@ -111,8 +129,9 @@ interface EnableDialogProps extends Omit<DisabledBannerProps, "isBrief"> {
 }
 
 function EnableDialog({ subscription, held, onClose, onEnabled }: EnableDialogProps) {
-  const { id, delivery_kind: kind, consecutive_failure_count: failures } = subscription;
+  const { id, delivery_kind: kind } = subscription;
   const { enable } = useSubscriptionActions(id);
+  const undelivered = useUndelivered(subscription);
   const [choice, setChoice] = useState<Held>("deliver");
   const [isTested, setTested] = useState(true);
   return (
@@ -131,8 +150,8 @@ function EnableDialog({ subscription, held, onClose, onEnabled }: EnableDialogPr
       <Stack>
         <Text size="sm">
           New events are sent again, and the count of failures starts at 0.
-          {failures > 0 &&
-            ` The permanent failures before (${number(failures)}) are not resent. You can resend them from Deliveries.`}
+          {undelivered > 0 &&
+            ` ${undelivered >= MAX_RESENT_EVENTS ? "At least " : ""}${counted(undelivered, "earlier event was", "earlier events were")} not delivered. You can resend ${undelivered === 1 ? "it" : "them"} from Deliveries once the subscription is enabled.`}
         </Text>
         <Checkbox
           label="Send a test event first"

@@ -2,14 +2,16 @@ import { Alert, Paper, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 
+import { useSession } from "../../session/session.tsx";
+import { StateBadge } from "../../ui/badges.tsx";
 import { Sparkline } from "../../ui/chart/sparkline.tsx";
 import { CodeBlock } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
-import { counted, number, duration } from "../../ui/format.ts";
+import { duration, number, percent, sentence } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
-import { NamedValue, TextLink, Dimmed, Panel } from "../../ui/layout.tsx";
+import { Dimmed, NamedValue, PageLink, Panel, TextLink, useIsNarrow } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
-import { Countdown, ExactTime, Time } from "../../ui/time.tsx";
+import { Countdown, ExactTime, Time, useNow } from "../../ui/time.tsx";
 import { alertPhrase } from "./alert-data.ts";
 import { useIsReadOnly, useReader } from "./data/data.ts";
 import {
@@ -18,71 +20,99 @@ import {
   healthOptions,
   type Incident,
   incidentOptions,
+  type ListedDelivery,
   type SubscriptionProps,
   type PastIncident,
   pastIncidentsOptions,
+  readDeliveries,
+  STATS,
+  subscriptionKey,
 } from "./data/reads.ts";
-import { conditionOf, isRetryShown } from "./data/subscription-words.ts";
+import {
+  conditionOf,
+  DISABLED_AFTER,
+  isRetryShown,
+  problemOf,
+  type TroublePeriod,
+} from "./data/subscription-words.ts";
 import { diagnosisOf } from "./deliveries/attempt-words.ts";
 import { HealthSummary } from "./stats/health-summary.tsx";
 import { OverTime } from "./stats/over-time.tsx";
 
+const MINUTE_MS = 60_000;
+const TICK_MS = 10_000;
+
 export function Overview({ subscription }: SubscriptionProps) {
   const { id, is_active: isActive } = subscription;
   const health = useQuery(healthOptions(useReader(), id));
-  const since = useQuery(incidentOptions(useReader(), id)).data?.since ?? null;
-  const isIncident = since !== null && isTrouble(conditionOf(subscription, health.data));
+  const incident = useQuery(incidentOptions(useReader(), id)).data;
+  const condition = conditionOf(subscription, health.data);
+  const now = useNow(MINUTE_MS);
   const retry = isActive && health.data !== undefined && (
     <Retry subscription={subscription} health={health.data} />
   );
+  const problem =
+    incident && health.data && problemOf(condition, incident, { health: health.data, now });
   return (
     <Stack gap="lg">
-      {isIncident ? <IncidentCard subscription={subscription}>{retry}</IncidentCard> : retry}
+      {incident && problem ? (
+        <Problem id={id} incident={incident} problem={problem}>
+          {retry}
+        </Problem>
+      ) : (
+        retry
+      )}
       <Loaded query={health}>
-        {(now) => (
+        {(present) => (
           <Paper withBorder p="lg">
-            <HealthSummary health={now} isActive={isActive} />
-            <HealthDetails subscription={subscription} health={now} />
+            <HealthSummary health={present} isActive={isActive}>
+              <Further subscription={subscription} health={present} />
+            </HealthSummary>
           </Paper>
         )}
       </Loaded>
       <OverTime subscription={subscription} />
+      <LatestEvents id={id} />
       <PastIncidents id={id} />
     </Stack>
   );
 }
 
-const isTrouble = (condition: string) => condition === "failing" || condition === "disabled";
-
 interface HealthProps extends SubscriptionProps {
   readonly health: Health;
 }
 
-/** Shows further figures about the deliveries of a subscription in one line. */
-function HealthDetails({ subscription, health }: HealthProps) {
-  return (
-    <Text size="sm" c="dimmed" mt="sm">
-      Consecutive failures: {number(subscription.consecutive_failure_count)} of 20 ·{" "}
-      {subscription.delivery_kind === "batch" ? (
-        <NextBatch subscription={subscription} />
-      ) : (
-        `Events expired in 24 h: ${number(health.expired_24h)}`
-      )}
-    </Text>
-  );
-}
-
-function NextBatch({ subscription }: SubscriptionProps) {
-  const { next_batch_at: next, last_batch_dispatched_at: last, is_active: isActive } = subscription;
+/** Figures that only some subscriptions have: the next batch, failures in a row, and events that expired. */
+function Further({ subscription, health }: HealthProps) {
+  const { consecutive_failure_count: failures, is_active: isActive } = subscription;
+  const { next_batch_at: next, last_batch_dispatched_at: last, delivery_kind: kind } = subscription;
   return (
     <>
-      Next batch: {next === null || !isActive ? "–" : <Countdown to={next} />},{" "}
-      {last === null ? (
-        "no batch sent yet"
-      ) : (
-        <>
-          last batch: <Time at={last} />
-        </>
+      {kind === "batch" && isActive && (
+        <NamedValue
+          name="Next batch"
+          hint={
+            last === null ? (
+              "no batch sent yet"
+            ) : (
+              <>
+                last batch <Time at={last} />
+              </>
+            )
+          }
+        >
+          {next === null ? "–" : <Countdown to={next} />}
+        </NamedValue>
+      )}
+      {failures > 0 && isActive && (
+        <NamedValue name="Failures in a row" hint={`disabled after ${DISABLED_AFTER}`}>
+          {number(failures)}
+        </NamedValue>
+      )}
+      {health.expired_24h > 0 && (
+        <NamedValue name="Expired (24 h)" hint="held for more than 30 days">
+          {number(health.expired_24h)}
+        </NamedValue>
       )}
     </>
   );
@@ -108,16 +138,17 @@ function Blocked({ subscription, eventId, health }: HealthProps & { readonly eve
   return (
     <Alert color="yellow" icon={<Icon name="clock" />} title={title}>
       <Text size="sm">
-        <TextLink href={href}>Event {eventId}</TextLink> failed <Time at={health.blocked_since} />{" "}
-        and waits for a retry
+        <TextLink href={href}>Event {eventId}</TextLink> {timesInWords(health)}{" "}
+        <Time at={health.blocked_since} />.
         {next !== null && (
           <>
-            , <Countdown to={next} />
+            {" "}
+            The next attempt is <Countdown to={next} />.
           </>
         )}
         {isPerReview
-          ? ". Later events of its review are sent after it, in order. Events of other reviews are sent as usual."
-          : ". Later events are sent after it, in order."}
+          ? " Later events of its review are sent after it, in order. Events of other reviews are sent as usual."
+          : " Later events are sent after it, in order."}
         {!isReadOnly &&
           !isPerReview &&
           subscription.delivery_kind === "immediate" &&
@@ -127,40 +158,54 @@ function Blocked({ subscription, eventId, health }: HealthProps & { readonly eve
   );
 }
 
+const timesInWords = ({ blocked_attempts: failed }: Health) =>
+  failed === 1 ? "failed" : `has failed ${number(failed)} times, first`;
+
 /** Maximum number of attempts of which the server counts the causes (contract 6.17). */
 const MAX_COUNTED = 1_000;
 
-interface IncidentCardProps extends SubscriptionProps {
+interface ProblemProps {
+  readonly id: string;
+  readonly incident: Incident;
+  readonly problem: TroublePeriod;
   /** Next steps for the user, shown below the facts of the incident. */
   readonly children: ReactNode;
 }
 
 /**
- * Describes an ongoing delivery failure: its start, the last response of the receiver, the number of attempts
- * per cause, and the number of queued events.
+ * Describes a present problem of the deliveries: its start or the success rate, the last response of the receiver, the
+ * number of failed attempts by cause, and the alerts.
  */
-function IncidentCard({ subscription, children }: IncidentCardProps) {
-  const { id, is_active: isActive } = subscription;
-  const incident = useQuery(incidentOptions(useReader(), id)).data;
-  const health = useQuery(healthOptions(useReader(), id)).data;
-  if (incident === undefined || incident.since === null) return children;
+function Problem({ id, incident, problem, children }: ProblemProps) {
+  const now = useNow(TICK_MS);
   const failed = incident.causes.reduce((sum, cause) => sum + cause.attempts, 0);
-  const queued = isActive ? health?.pending : health?.held;
+  const { since, rate } = problem;
   return (
     <Panel title="Problem">
       <Stack gap="md">
         <dl className="value-grid">
-          <NamedValue name="Since" hint={<ExactTime at={incident.since} />}>
-            <Time at={incident.since} />
-          </NamedValue>
-          <NamedValue name="Failed attempts" hint="since then">
-            {failed < MAX_COUNTED ? number(failed) : `${number(MAX_COUNTED)} or more`}
-          </NamedValue>
+          {since !== null && (
+            <NamedValue
+              name={rate === null ? "Failing for" : "Partly failing for"}
+              hint={
+                <>
+                  since <ExactTime at={since} />
+                </>
+              }
+            >
+              {duration(Math.max(0, now - Date.parse(since)) / 1_000)}
+            </NamedValue>
+          )}
+          {rate !== null && (
+            <NamedValue name="Success rate (1 h)" hint="healthy again from 98%">
+              {percent(rate)}
+            </NamedValue>
+          )}
           <NamedValue
-            name={isActive ? "Pending" : "Held"}
-            hint={isActive ? "events in the queue" : "for up to 30 days"}
+            name="Failed attempts"
+            hint={since === null ? "in the last hour" : "since then"}
           >
-            {queued === undefined ? "–" : number(queued)}
+            {failed < MAX_COUNTED ? number(failed) : `${number(MAX_COUNTED)} or more`}
           </NamedValue>
         </dl>
         {children}
@@ -205,7 +250,7 @@ function Causes({ incident }: { readonly incident: Incident }) {
         "Over time": (
           <Sparkline
             bars={cause.counts.map((bad) => ({ good: 0, bad }))}
-            label={`From ${number(Math.min(...cause.counts))} to ${number(Math.max(...cause.counts))} per interval`}
+            label={`${number(Math.min(...cause.counts))} to ${number(Math.max(...cause.counts))} in each ${duration(incident.step)}`}
           />
         ),
         Last: <Time at={cause.last_at} />,
@@ -217,19 +262,64 @@ function Causes({ incident }: { readonly incident: Incident }) {
 /** Lists the alerts that an incident has raised. */
 function SentAlerts({ alerts }: Pick<Incident, "alerts">) {
   const [first] = alerts;
+  // Neither operators nor portal links have the page of alerts.
+  const { portal } = useSession();
+  const hasAlerts = !useIsReadOnly() && portal === undefined;
   return (
     <Dimmed size="sm">
       {first === undefined ? (
         "No alert has been sent yet. "
       ) : (
         <>
-          {counted(alerts.length, "alert")}, the first <Time at={first.raised_at} />:{" "}
-          {alerts.map(({ kind }) => alertPhrase(kind)).join(", ")}.{" "}
+          Alerts sent: {[...new Set(alerts.map(({ kind }) => alertPhrase(kind)))].join(", ")} (the
+          first <Time at={first.raised_at} />
+          ).{" "}
         </>
       )}
-      {!useIsReadOnly() && <TextLink href="/webhooks/alerts">Alert settings</TextLink>}
+      {hasAlerts && <TextLink href="/webhooks/alerts">Alert settings</TextLink>}
     </Dimmed>
   );
+}
+
+const LATEST_EVENTS = 5;
+/** Number of the latest events in narrow windows, where each is a card. */
+const LATEST_ON_PHONES = 3;
+
+/** Lists the newest events with their results. Renders nothing while there are none. */
+function LatestEvents({ id }: { readonly id: string }) {
+  const reader = useReader();
+  const { data: events = [] } = useQuery({
+    // Begins like the key of the charts, so that a new attempt updates both.
+    queryKey: subscriptionKey(id, STATS, "latest"),
+    queryFn: async () => (await readDeliveries(reader, id, {}, { limit: LATEST_EVENTS })).data,
+  });
+  const isNarrow = useIsNarrow("md");
+  if (events.length === 0) return null;
+  return (
+    <Panel title="Latest events">
+      <DataTable
+        caption="Latest events"
+        rows={isNarrow ? events.slice(0, LATEST_ON_PHONES) : events}
+        rowKey={(one) => one.event_id}
+        columns={(one) => ({
+          Event: (
+            <PageLink href={`/webhooks/${id}/deliveries/${one.event_id}`}>{one.event}</PageLink>
+          ),
+          State: <StateBadge state={one.state} />,
+          Response: responseOf(one),
+          Time: <Time at={one.attempts.at(-1)?.started_at ?? one.created_at} />,
+        })}
+      />
+      <PageLink href={`/webhooks/${id}?tab=deliveries`} display="inline-block" mt="lg">
+        All deliveries
+      </PageLink>
+    </Panel>
+  );
+}
+
+function responseOf({ attempts }: ListedDelivery): string {
+  const last = attempts.at(-1);
+  return last === undefined ? "–" : diagnosisOf(last).title;
 }
 
 /** Lists the past incidents of a subscription. Renders nothing while there are none. */
@@ -255,10 +345,12 @@ function PastIncidents({ id }: { readonly id: string }) {
 }
 
 function causeOf({ failed_attempts: failed, ...cause }: PastIncident): string {
-  return failed === 0 ? "Backlog" : diagnosisOf({ outcome: "failed", ...cause }).title;
+  return failed === 0
+    ? "Events waited too long"
+    : diagnosisOf({ outcome: "failed", ...cause }).title;
 }
 
 function outcomeOf({ disabled_at: disabledAt, ended_by: endedBy }: PastIncident): string {
   const end = endedBy === "recovered" ? "recovered" : "enabled";
-  return disabledAt === null ? `Not disabled, ${end}` : `Disabled, then ${end}`;
+  return disabledAt === null ? sentence(end) : `Disabled, then ${end}`;
 }

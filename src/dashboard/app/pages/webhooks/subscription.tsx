@@ -17,7 +17,7 @@ import { useIsReadOnly, useReader, useSubscriptionLive, useViewedPartner } from 
 import { type Subscription, subscriptionOptions, type SubscriptionProps } from "./data/reads.ts";
 import { Deliveries } from "./deliveries/deliveries.tsx";
 import { DisabledBanner } from "./disabled-banner.tsx";
-import { eventsInWords, kindTitle, NOTHING_SENT } from "./data/subscription-words.ts";
+import { eventsInWords, kindTitle } from "./data/subscription-words.ts";
 import { ConditionBadge } from "./stats/health-summary.tsx";
 import { Overview } from "./overview.tsx";
 import { EnablingTest, TestEvent } from "./test-event.tsx";
@@ -149,28 +149,25 @@ interface TestButtonProps extends SubscriptionProps {
 function TestButton({ subscription, opened, sent, onSent, onOpen, onClose }: TestButtonProps) {
   return (
     <>
-      <Button variant="default" onClick={onOpen} leftSection={<Icon name="send" size={16} />}>
-        Test
-      </Button>
+      {/* A disabled subscription sends no test, and the button that enables it offers one. */}
+      {subscription.is_active && (
+        <Button variant="default" onClick={onOpen} leftSection={<Icon name="send" size={16} />}>
+          Test
+        </Button>
+      )}
       <Dialog opened={opened} onClose={onClose} title="Test event" centered>
-        <Text size="sm" mb="md">
-          {sent === undefined ? (
-            <>
+        {sent === undefined ? (
+          <>
+            <Text size="sm" mb="md">
               A <code>webhook.test</code> is signed, sent, retried and recorded like every event. It
-              is sent before queued events and does not block them.
-            </>
-          ) : (
-            <>
-              This <code>webhook.test</code> decides whether the subscription is enabled. It is sent
-              once, without a retry.
-            </>
-          )}
-        </Text>
-        {sent !== undefined && (
+              is sent before queued events, does not block them, and is not counted in the success
+              rate.
+            </Text>
+            {subscription.is_active && <TestEvent id={subscription.id} />}
+          </>
+        ) : (
           <EnablingTest {...{ subscription, onSent, onClose }} eventId={sent} />
         )}
-        {sent === undefined && subscription.is_active && <TestEvent id={subscription.id} />}
-        {sent === undefined && !subscription.is_active && <Text size="sm">{NOTHING_SENT}</Text>}
       </Dialog>
     </>
   );

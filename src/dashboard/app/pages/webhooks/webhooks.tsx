@@ -6,7 +6,7 @@ import { useSession } from "../../session/session.tsx";
 import { milliseconds, number, percent } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { NamedValue, PageHeader, TextLink, PageLink, Dimmed } from "../../ui/layout.tsx";
-import { Loaded } from "../../ui/states.tsx";
+import { EmptyState, Loaded } from "../../ui/states.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useReader, useSeesSecrets, useViewedPartner } from "./data/data.ts";
 import {
@@ -21,6 +21,7 @@ import {
 } from "./data/reads.ts";
 import { ALL_FAILURES } from "./data/filters.ts";
 import {
+  DISABLED_AFTER,
   disabledBecause,
   eventsInWords,
   isRetryShown,
@@ -28,63 +29,109 @@ import {
   kindTitle,
 } from "./data/subscription-words.ts";
 import { diagnosisOf, phraseOf } from "./deliveries/attempt-words.ts";
-import { AttemptsSparkline, ConditionBadge } from "./stats/health-summary.tsx";
+import { AttemptsSparkline, ConditionBadge, OperatorNote } from "./stats/health-summary.tsx";
 import css from "./webhooks.module.css";
 
 export function Page() {
   const subscriptions = useQuery(subscriptionsOptions(useReader()));
   const viewed = useViewedPartner();
   const { portal } = useSession();
-  // Hides the create button from a portal link to single subscriptions. Such a link does not show all subscriptions,
-  // so the page cannot tell whether a slot is free.
+  // A portal link to single subscriptions does not list the others, so the page cannot tell which kinds are in use.
   const hasAll = portal?.pages.includes("webhooks") ?? true;
-  const mayCreate = useSeesSecrets() && hasAll;
-  const isFull = (subscriptions.data?.data.length ?? 0) >= KINDS.length;
-  // Makes the create button less prominent if a subscription is disabled, because that needs attention first.
-  const hasDisabled = subscriptions.data?.data.some((one) => !one.is_active) ?? false;
+  const isEmpty = subscriptions.data?.data.length === 0;
   return (
     <>
       <PageHeader
         title={viewed === undefined ? "Webhooks" : `Webhooks of ${viewed.name}`}
         description={
           viewed === undefined
-            ? "Get notified of review events with signed webhooks."
+            ? "Send review events to your own systems as they happen."
             : "Subscriptions of this partner."
         }
         actions={
-          viewed === undefined && (
-            <>
-              {portal === undefined && (
-                <Button component={Link} href="/webhooks/alerts" variant="default">
-                  Alerts
-                </Button>
-              )}
-              {mayCreate && !isFull && (
-                <Button
-                  component={Link}
-                  href="/webhooks/new"
-                  variant={hasDisabled ? "default" : "filled"}
-                  leftSection={<Icon name="plus" size={16} />}
-                >
-                  New subscription
-                </Button>
-              )}
-            </>
+          viewed === undefined &&
+          portal === undefined &&
+          !isEmpty && (
+            <Button
+              component={Link}
+              href="/webhooks/alerts"
+              variant="default"
+              leftSection={<Icon name="bell" size={16} />}
+            >
+              Alerts
+            </Button>
           )
         }
       />
       <Loaded query={subscriptions}>
-        {({ data }) => (
-          <Stack gap="md">
-            {KINDS.map((kind) => {
-              const one = data.find(({ delivery_kind }) => delivery_kind === kind.kind);
-              if (one !== undefined) return <SlotRow key={kind.kind} subscription={one} />;
-              return hasAll && <EmptySlot key={kind.kind} kind={kind} />;
-            })}
-          </Stack>
-        )}
+        {({ data }) =>
+          isEmpty && hasAll ? (
+            <FirstSteps />
+          ) : (
+            <Stack gap="md">
+              {KINDS.map((kind) => {
+                const one = data.find(({ delivery_kind }) => delivery_kind === kind.kind);
+                if (one !== undefined) return <SlotRow key={kind.kind} subscription={one} />;
+                return hasAll && <EmptySlot key={kind.kind} kind={kind} />;
+              })}
+            </Stack>
+          )
+        }
       </Loaded>
     </>
+  );
+}
+
+/** Steps from nothing to the first verified event, which the creation leads through. */
+const FIRST_STEPS = [
+  ["Add your endpoint", "Its URL, and the events that it gets: each one at once, or in batches."],
+  ["Verify signatures", "Copy the secret and a few lines of code in your language."],
+  ["Send a test event", "See at once what your endpoint answers."],
+] as const;
+
+/** Leads a partner without any subscription to the creation of the first one. */
+function FirstSteps() {
+  const mayCreate = useSeesSecrets();
+  if (!mayCreate)
+    return (
+      <Paper withBorder>
+        <EmptyState icon="webhook" title="No webhooks yet">
+          Nobody has set up an endpoint that gets events.
+        </EmptyState>
+      </Paper>
+    );
+  return (
+    <Paper withBorder p={{ base: "md", sm: "xl" }} component="section" aria-label="First steps">
+      <Stack gap="xl">
+        <div>
+          <Title order={2} size="h4">
+            Set up your first webhook
+          </Title>
+          <Dimmed size="sm" maw={560} mt={4}>
+            Whenever something happens to a review, we POST it to a URL of yours: signed, in order,
+            and again if your endpoint does not take it.
+          </Dimmed>
+        </div>
+        <ol className={css.firstSteps}>
+          {FIRST_STEPS.map(([title, words]) => (
+            <li key={title}>
+              <Text fw={600} size="sm">
+                {title}
+              </Text>
+              <Dimmed size="sm">{words}</Dimmed>
+            </li>
+          ))}
+        </ol>
+        <Button
+          component={Link}
+          href="/webhooks/new"
+          w="fit-content"
+          leftSection={<Icon name="plus" size={16} />}
+        >
+          Add an endpoint
+        </Button>
+      </Stack>
+    </Paper>
   );
 }
 
@@ -160,25 +207,30 @@ function SlotRow({ subscription }: SubscriptionProps) {
         {health === undefined ? (
           <Skeleton height={52} />
         ) : (
-          <div className={css.slotFigures}>
-            <dl className="value-grid">
-              <NamedValue name="Success rate (24 h)">
-                {health.success_rate_24h === null ? "–" : percent(health.success_rate_24h)}
-              </NamedValue>
-              <NamedValue name="p95 latency (24 h)">
-                {milliseconds(health.latency_ms_24h.p95)}
-              </NamedValue>
-              <NamedValue name={subscription.is_active ? "Pending" : "Held"}>
-                {number(health.pending + health.held)}
-              </NamedValue>
-              <LastFailure id={id} />
-            </dl>
-            <DaySparkline id={id} />
-          </div>
+          <SlotFigures subscription={subscription} health={health} />
         )}
-        {health?.last_success_at === null && <SetUp subscription={subscription} />}
       </Stack>
     </Paper>
+  );
+}
+
+/** Shows the figures of a subscription, or the steps of the set-up until something was sent. */
+function SlotFigures({ subscription, health }: SubscriptionProps & { readonly health: Health }) {
+  const { id, is_active: isActive } = subscription;
+  const { last_success_at: success, success_rate_24h: rate, pending, held } = health;
+  // Tests that failed count in none of these figures.
+  if (isActive && success === null && rate === null && pending === 0)
+    return <SetUp subscription={subscription} />;
+  return (
+    <div className={css.slotFigures}>
+      <dl className="value-grid">
+        <NamedValue name="Success rate (24 h)">{rate === null ? "–" : percent(rate)}</NamedValue>
+        <NamedValue name="p95 latency (24 h)">{milliseconds(health.latency_ms_24h.p95)}</NamedValue>
+        <NamedValue name={isActive ? "Pending" : "Held"}>{number(pending + held)}</NamedValue>
+        <LastFailure id={id} />
+      </dl>
+      <DaySparkline id={id} />
+    </div>
   );
 }
 
@@ -195,11 +247,13 @@ function LastFailure({ id }: { readonly id: string }) {
     },
     refetchInterval: LAST_FAILURE_MS,
   });
-  const last = delivery?.attempts.findLast(({ outcome }) => outcome !== "delivered");
+  const last = delivery?.attempts.findLast(
+    ({ outcome }) => outcome === "failed" || outcome === "retry",
+  );
   if (!delivery || last === undefined)
     return (
       <NamedValue name="Last failure">
-        {delivery === null ? "–" : <Skeleton h={20} w={60} />}
+        {delivery === undefined ? <Skeleton h={20} w={60} /> : "–"}
       </NamedValue>
     );
   return (
@@ -211,24 +265,22 @@ function LastFailure({ id }: { readonly id: string }) {
   );
 }
 
-/** Lists the steps of the set-up until a delivery has been accepted for the first time. */
-function SetUp({ subscription: { id, is_active: isActive } }: SubscriptionProps) {
-  const mayVerify = useSeesSecrets() && isActive;
+/** Lists the steps of the set-up, in place of the figures of a subscription to which nothing was sent yet. */
+function SetUp({ subscription: { id } }: SubscriptionProps) {
+  const mayVerify = useSeesSecrets();
   return (
-    <ul className={css.steps} aria-label="Set-up">
-      <li data-state="done">Endpoint added</li>
-      <li data-state="waiting">
-        First delivery accepted
-        {mayVerify && (
-          <>
-            :{" "}
-            <TextLink href={`/webhooks/new?id=${id}`}>
-              verify signatures and send a test event
-            </TextLink>
-          </>
-        )}
-      </li>
-    </ul>
+    <Group justify="space-between" gap="sm" align="flex-end">
+      <ul className={css.steps} aria-label="Set-up">
+        <li data-state="done">Endpoint added</li>
+        <li data-state="waiting">Signatures verified in your code</li>
+        <li data-state="waiting">Test event accepted</li>
+      </ul>
+      {mayVerify && (
+        <Button component={Link} href={`/webhooks/new?id=${id}`} variant="light">
+          Continue the set-up
+        </Button>
+      )}
+    </Group>
   );
 }
 
@@ -241,7 +293,7 @@ function FirstAttempt({ id }: { readonly id: string }) {
   if (since === null) return null;
   return (
     <>
-      First failed attempt: <Time at={since} />.{" "}
+      The first attempt failed <Time at={since} />.{" "}
     </>
   );
 }
@@ -254,29 +306,39 @@ interface SlotStateProps extends SubscriptionProps {
 function SlotState({ subscription, health }: SlotStateProps) {
   const { id, consecutive_failure_count: failures, ordering } = subscription;
   const first = health?.first_failure ?? null;
+  const isByFailures = subscription.disabled_reason === "consecutive_failures";
   if (!subscription.is_active)
     return (
-      <Text size="sm" c="var(--mantine-color-red-light-color)">
-        Disabled <Time at={subscription.disabled_at} />: {disabledBecause(subscription)}
-        {first !== null && `, the first ${causeOf(first)}`}. New events are held.{" "}
-        <TextLink href={`/webhooks/${id}`}>Show the problem</TextLink>
-      </Text>
+      <div>
+        <Text size="sm" c="var(--mantine-color-red-light-color)">
+          Disabled <Time at={subscription.disabled_at} /> {disabledBecause(subscription)}
+          {first !== null && isByFailures && ` (the first: ${causeOf(first)})`}. New events are
+          held. <TextLink href={`/webhooks/${id}`}>Show the problem</TextLink>
+        </Text>
+        <OperatorNote subscription={subscription} />
+      </div>
     );
   const retrying =
     health !== undefined && isRetryShown(subscription, health) ? health.blocked_by : null;
-  if (failures === 0 && retrying === null) return null;
+  const isDegraded = health?.condition === "degraded";
+  if (failures === 0 && retrying === null && !isDegraded) return null;
   return (
     <Text size="sm">
       {failures > 0 && (
         <>
-          Consecutive failures: {number(failures)} of 20
-          {first !== null && `, the first ${causeOf(first)}`}. <FirstAttempt id={id} />
+          Failures in a row: {number(failures)} of {DISABLED_AFTER}
+          {first !== null && ` (the first: ${causeOf(first)})`}. <FirstAttempt id={id} />
         </>
       )}
       {retrying !== null && (
         <>
           <TextLink href={`/webhooks/${id}/deliveries/${retrying}`}>An event</TextLink> is being
-          retried; later events {ordering === "review" && "of its review "}wait for it.
+          retried; later events {ordering === "review" && "of its review "}wait for it.{" "}
+        </>
+      )}
+      {isDegraded && (
+        <>
+          Some deliveries fail. <TextLink href={`/webhooks/${id}`}>Show the causes</TextLink>
         </>
       )}
     </Text>

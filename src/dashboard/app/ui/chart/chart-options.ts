@@ -2,11 +2,12 @@ import uPlot from "uplot";
 
 import {
   type ChartPoint,
-  type ChartProps,
   type ChartSeries,
   type OnPoint,
   type Pattern,
   PLOT_PX,
+  type PlotProps,
+  type TimeAxis,
 } from "./chart-series.ts";
 
 const TILE = 6;
@@ -63,7 +64,7 @@ const COUNT_STEPS = [
   1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 1e6, 1e7,
 ];
 
-interface PlotProps extends ChartProps {
+interface PresentPlot extends PlotProps {
   readonly onPoint: OnPoint;
 }
 
@@ -71,8 +72,8 @@ interface PlotProps extends ChartProps {
  * Builds the uPlot options of a chart, with the colours that the style sheet currently defines for its element. uPlot
  * calls functions in the options after later renders, so these functions call `present` to get the latest properties.
  */
-export function chartOptions(present: () => PlotProps, element: HTMLElement): uPlot.Options {
-  const { series, height = PLOT_PX, onSelect } = present();
+export function chartOptions(present: () => PresentPlot, element: HTMLElement): uPlot.Options {
+  const { series, height = PLOT_PX, hasTimes, onSelect } = present();
   const color = (name: string) => computedColor(element, name);
   const axis = {
     stroke: color("--chart-text"),
@@ -84,7 +85,7 @@ export function chartOptions(present: () => PlotProps, element: HTMLElement): uP
     width: element.clientWidth,
     height,
     legend: { show: false },
-    padding: [8, 24, 0, 0],
+    padding: [8, 24, hasTimes ? 0 : 8, 0],
     cursor: {
       y: false,
       // Marks the time under the pointer in all charts of a page.
@@ -100,6 +101,7 @@ export function chartOptions(present: () => PlotProps, element: HTMLElement): uP
     axes: [
       {
         ...axis,
+        show: hasTimes,
         grid: { show: false },
         size: 28,
         space: 80,
@@ -133,7 +135,7 @@ function pointOf({ cursor, over, data }: uPlot): ChartPoint | undefined {
  * Reports the whole time steps that the user dragged over. Clears the selection on the canvas, because the page
  * shows the selected period itself.
  */
-function selectSteps(plot: uPlot, { times, step, onSelect }: ChartProps): void {
+function selectSteps(plot: uPlot, { times, step, onSelect }: TimeAxis): void {
   const { left, width } = plot.select;
   if (width === 0) return;
   const first = times[plot.posToIdx(left)];

@@ -1,3 +1,5 @@
+import type { ReactNode } from "react";
+
 /** Pattern of a bar, in addition to its colour, so that series can be distinguished without colours. */
 export type Pattern = "solid" | "stripes" | "dots" | "lines";
 
@@ -13,24 +15,44 @@ export interface ChartSeries {
   readonly summary: string;
 }
 
-export interface ChartProps {
+/** One of the plots of a chart, with its own unit. */
+export interface ChartPlot {
   readonly title: string;
-  /** Times of the points as Unix time in seconds, ascending. */
-  readonly times: readonly number[];
-  /** Seconds between two points. */
-  readonly step: number;
   readonly series: readonly ChartSeries[];
   readonly format: (value: number) => string;
-  readonly formatTime: (seconds: number) => string;
   /** True if the bars are stacked, which shows that the values are parts of a whole. */
   readonly isStacked?: boolean;
   /** Height of the plot in px. */
   readonly height?: number;
+  /** Controls beside the title. */
+  readonly actions?: ReactNode;
+}
+
+/** The time axis that all plots of a chart share. */
+export interface TimeAxis {
+  /** Times of the points as Unix time in seconds, ascending. */
+  readonly times: readonly number[];
+  /** Seconds between two points. */
+  readonly step: number;
+  readonly formatTime: (seconds: number) => string;
   /**
    * Called with the period, in Unix seconds, that the user selects by dragging over the chart or in two fields.
    * If absent, the chart offers no selection.
    */
   readonly onSelect?: SelectPeriod;
+}
+
+export interface ChartProps extends TimeAxis {
+  /** Name of the chart for screen readers. */
+  readonly title: string;
+  /** The plots from top to bottom. */
+  readonly plots: readonly ChartPlot[];
+}
+
+/** Properties of one plot with its time axis. */
+export interface PlotProps extends TimeAxis, ChartPlot {
+  /** Whether the plot shows the times of the axis, which the last plot of a chart does. */
+  readonly hasTimes: boolean;
 }
 
 /** Default height of the plot in px. */

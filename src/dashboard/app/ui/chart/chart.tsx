@@ -8,52 +8,65 @@ import {
   Title,
   useComputedColorScheme,
 } from "@mantine/core";
-import { type ReactNode, useEffect, useEffectEvent, useMemo, useRef, useState } from "react";
+import { useEffect, useEffectEvent, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 
 import { DataTable } from "../data-table.tsx";
 import { chartOptions } from "./chart-options.ts";
 import {
+  type ChartPlot,
   type ChartPoint,
   type ChartProps,
   type ChartSeries,
   type OnPoint,
   PLOT_PX,
+  type PlotProps,
   type SelectPeriod,
+  type TimeAxis,
   textOf,
 } from "./chart-series.ts";
 import css from "./chart.module.css";
 
 /**
- * Draws values over time with a legend. Offers the same values as a table, for users who cannot see or point at
- * the plot. Dragging over the plot selects a period.
+ * Draws values over time: plots below each other on one time axis, each with a legend. Offers the same values as a
+ * table, for users who cannot see or point at the plots. Dragging over a plot selects a period.
  */
-export function Chart(props: ChartProps & { readonly actions?: ReactNode }) {
-  const { title, times, actions, onSelect } = props;
-  const [point, setPoint] = useState<ChartPoint>();
+export function Chart({ title, plots, ...axis }: ChartProps) {
+  const { times, onSelect } = axis;
   return (
-    <Paper withBorder p="md" component="figure">
-      <Group gap="4px 16px" mb="xs" component="figcaption">
-        <Title order={3} size="h5">
-          {title}
-        </Title>
-        <Legend {...props} />
-        {actions}
-      </Group>
-      <div className={css.area}>
-        <Plot {...props} onPoint={setPoint} />
-        {point && <Tip {...props} point={point} />}
-      </div>
+    <Paper withBorder p="md" component="figure" aria-label={title}>
+      {plots.map((plot) => (
+        <PlotWithLegend key={plot.title} {...axis} {...plot} hasTimes={plot === plots.at(-1)} />
+      ))}
       <Group gap="lg" align="flex-start">
-        {onSelect && times.length > 0 && <PeriodSelect {...props} onSelect={onSelect} />}
-        <ChartTable {...props} />
+        {onSelect && times.length > 0 && <PeriodSelect {...axis} onSelect={onSelect} />}
+        <ChartTable {...axis} title={title} plots={plots} />
       </Group>
     </Paper>
   );
 }
 
-function Legend({ series }: ChartProps) {
+function PlotWithLegend(props: PlotProps) {
+  const [point, setPoint] = useState<ChartPoint>();
+  return (
+    <div className={css.part}>
+      <Group gap="4px 16px" mb={4}>
+        <Title order={3} size="h5">
+          {props.title}
+        </Title>
+        <Legend {...props} />
+        {props.actions}
+      </Group>
+      <div className={css.area}>
+        <Plot {...props} onPoint={setPoint} />
+        {point && <Tip {...props} point={point} />}
+      </div>
+    </div>
+  );
+}
+
+function Legend({ series }: Pick<ChartPlot, "series">) {
   return (
     <Group gap="4px 16px" component="ul" className={css.legend}>
       {series.map((one) => (
@@ -87,7 +100,7 @@ function Tip({
   format,
   formatTime,
   point,
-}: ChartProps & { readonly point: ChartPoint }) {
+}: PlotProps & { readonly point: ChartPoint }) {
   const { index, left, isRight } = point;
   const time = times[index];
   if (time === undefined) return null;
@@ -109,7 +122,7 @@ function Tip({
   );
 }
 
-function Plot(props: ChartProps & { readonly onPoint: OnPoint }) {
+function Plot(props: PlotProps & { readonly onPoint: OnPoint }) {
   const { times, series, isStacked = false, height = PLOT_PX } = props;
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(undefined);
@@ -119,7 +132,7 @@ function Plot(props: ChartProps & { readonly onPoint: OnPoint }) {
   useEffect(() => plot.current?.setData(data), [data]);
   // Key of the plot. A change of the key or of the colour scheme builds a new plot. New values alone are set on the
   // existing plot.
-  const shape = series.map(({ label, color }) => label + color).join();
+  const shape = [...series.map(({ label, color }) => label + color), props.hasTimes].join();
   useEffect(() => {
     const element = host.current;
     if (element === null) return undefined;
@@ -163,8 +176,9 @@ function dataOf(
 }
 
 /** Shows the values of a chart as a table. The rows are rendered only after the user has opened the table. */
-function ChartTable({ title, times, series, format, formatTime }: ChartProps) {
+function ChartTable({ title, times, plots, formatTime }: ChartProps) {
   const [isOpen, setOpen] = useState(false);
+  const cells = plots.flatMap(({ series, format }) => series.map((one) => ({ ...one, format })));
   return (
     <details className={css.table} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>Show as a table</summary>
@@ -179,7 +193,7 @@ function ChartTable({ title, times, series, format, formatTime }: ChartProps) {
             columns={({ time, index }) => ({
               From: formatTime(time),
               ...Object.fromEntries(
-                series.map(({ label, values }) => [label, textOf(values[index], format)]),
+                cells.map(({ label, values, format }) => [label, textOf(values[index], format)]),
               ),
             })}
           />
@@ -189,7 +203,7 @@ function ChartTable({ title, times, series, format, formatTime }: ChartProps) {
   );
 }
 
-interface PeriodSelectProps extends Pick<ChartProps, "times" | "step" | "formatTime"> {
+interface PeriodSelectProps extends Omit<TimeAxis, "onSelect"> {
   readonly onSelect: SelectPeriod;
 }
 

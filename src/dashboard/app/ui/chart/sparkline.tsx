@@ -9,6 +9,8 @@ interface Bar {
 const PLOT_HEIGHT = 36;
 const BAR_WIDTH = 5;
 const BAR_GAP = 2;
+/** Largest width of a bar with its gap in px. */
+const MAX_BAR_PX = 14;
 
 /** Small bar chart without axes. `label` describes the numbers for screen readers. */
 export function Sparkline({
@@ -26,6 +28,8 @@ export function Sparkline({
       className={css.sparkline}
       viewBox={`0 0 ${width} ${PLOT_HEIGHT}`}
       preserveAspectRatio="none"
+      // A few bars stay narrow instead of filling the width.
+      style={{ maxWidth: bars.length * MAX_BAR_PX }}
       role="img"
       aria-label={label}
     >

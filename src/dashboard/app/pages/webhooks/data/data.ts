@@ -42,6 +42,18 @@ export function useSeesSecrets(): boolean {
   return !useIsReadOnly() && !(portal?.isOfOperator ?? false);
 }
 
+/**
+ * Returns whether the viewer has a button that enables the subscription. Nobody has one while the partner is suspended
+ * (contract 10.1), and the partner has none after an operator has disabled the subscription (contract 6.16).
+ */
+export function useMayEnable({
+  disabled_reason: reason,
+}: Pick<Subscription, "disabled_reason">): boolean {
+  const isOperator = useViewedPartner() !== undefined;
+  const isReadOnly = useIsReadOnly();
+  return reason !== "suspended" && (isOperator || (!isReadOnly && reason !== "operator"));
+}
+
 export function useReader(): Reader {
   return { api: useApi(), partnerId: useViewedPartner()?.id };
 }

@@ -1,5 +1,5 @@
 import { counted } from "../../../ui/format.ts";
-import type { DeliveryKind, Health, Subscription } from "./reads.ts";
+import type { DeliveryKind, Health, Incident, Subscription } from "./reads.ts";
 
 interface Kind {
   readonly kind: DeliveryKind;
@@ -45,18 +45,17 @@ export function eventsInWords(one: Facts): string {
   return `${events}, ${one.payload_mode} body, ${ordering}`;
 }
 
-/** Describes in a phrase why a subscription is disabled. */
+/** Describes in a phrase how a subscription was disabled, to follow "disabled" and a time. */
 export function disabledBecause({
   disabled_reason: reason,
-  disabled_note: note,
   consecutive_failure_count: failures,
-}: Pick<Subscription, "disabled_reason" | "disabled_note" | "consecutive_failure_count">): string {
+}: Pick<Subscription, "disabled_reason" | "consecutive_failure_count">): string {
   if (reason === "consecutive_failures")
-    return `${failures} events in a row could not be delivered`;
-  if (reason === "operator") return `the platform disabled it: ${note?.replace(/\.$/, "")}`;
-  if (reason === "suspended") return "the partner is suspended";
-  if (reason === "manual") return "it was disabled manually";
-  return reason?.replaceAll("_", " ") ?? "it was disabled";
+    return `because ${failures} events in a row could not be delivered`;
+  if (reason === "operator") return "by the platform";
+  if (reason === "suspended") return "because the company is suspended";
+  if (reason === "manual") return "by hand";
+  return reason === null ? "" : `(${reason.replaceAll("_", " ")})`;
 }
 
 /** Number of failed attempts of one event from which it counts as trouble (contract 6.17). */
@@ -75,6 +74,39 @@ export function conditionOf(
   return condition === "healthy" && health?.last_success_at === null ? "active" : condition;
 }
 
+/** Number of permanent failures in a row that disables a subscription (contract 7.9). */
+export const DISABLED_AFTER = 20;
+
+const HOUR_MS = 3_600_000;
+/** Length in ms of the intervals in which the API counts; its last hour begins with one of them. */
+const COUNT_MS = 300_000;
+
+/** The period and the extent of a problem. */
+export interface TroublePeriod {
+  /** Start of the incident; null if the failures of the last hour are counted. */
+  readonly since: string | null;
+  /** Success rate of the last hour; null if the number of failures says enough, because nearly all attempts fail. */
+  readonly rate: number | null;
+}
+
+/**
+ * Returns the problem of a subscription whose causes a page shows; undefined if it is healthy, or if it is degraded for
+ * a reason on our side. A degraded subscription has no incident, or one of a single event, so its failures are those of
+ * the last hour (contract 6.17).
+ */
+export function problemOf(
+  condition: string,
+  { since, causes }: Pick<Incident, "since" | "causes">,
+  { health, now }: { readonly health: Pick<Health, "success_rate_1h">; readonly now: number },
+): TroublePeriod | undefined {
+  if (condition === "failing" || condition === "disabled")
+    return since === null ? undefined : { since, rate: null };
+  if (condition !== "degraded" || causes.length === 0) return undefined;
+  const hour = Math.floor((now - HOUR_MS) / COUNT_MS) * COUNT_MS;
+  const isLong = since !== null && Date.parse(since) < hour;
+  return { since: isLong ? since : null, rate: health.success_rate_1h };
+}
+
 /**
  * Returns whether a page shows the event that waits for a retry. In strict order, a waiting event is always
  * shown, because it blocks all later events. In order by review, it is shown from the second failed attempt.
@@ -86,6 +118,13 @@ export function isRetryShown(
   return health.blocked_attempts >= (ordering === "review" ? TROUBLE_FROM : 1);
 }
 
-/** Text in place of controls that send events, because the API rejects their requests for a disabled subscription. */
-export const NOTHING_SENT =
-  "The subscription is disabled and sends nothing. Enable it first with the button above.";
+/** Describes how a disabled subscription can be enabled. `mayEnable` is whether the viewer has a button for it. */
+export function wayOut(
+  { disabled_reason: reason }: Pick<Subscription, "disabled_reason">,
+  mayEnable: boolean,
+): string {
+  if (reason === "suspended") return "It is enabled automatically when the company is activated.";
+  if (reason === "operator" && !mayEnable) return "Only the platform can enable it.";
+  if (!mayEnable) return "Somebody who manages webhooks can enable it.";
+  return reason === "operator" ? "" : "Fix the endpoint first, then enable it.";
+}

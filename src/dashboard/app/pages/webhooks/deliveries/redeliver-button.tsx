@@ -5,7 +5,7 @@ import { ConfirmedAction } from "../../../ui/dialog.tsx";
 import { Icon } from "../../../ui/icon.tsx";
 import { useIsReadOnly, useReader } from "../data/data.ts";
 import { type Attempt, type Delivery, subscriptionOptions } from "../data/reads.ts";
-import { NOTHING_SENT } from "../data/subscription-words.ts";
+import { NothingSent } from "../stats/health-summary.tsx";
 import { useSubscriptionActions } from "../data/use-subscription-actions.ts";
 import { ATTEMPTS } from "./attempt-words.ts";
 
@@ -48,7 +48,7 @@ export function RedeliverButton({ id, delivery, size = "sm" }: RedeliverButtonPr
     >
       {!isActive && (
         <Alert color="yellow" mb="sm">
-          {NOTHING_SENT}
+          <NothingSent id={id} />
         </Alert>
       )}
       It is added to the end of the queue with the same <code>X-SVC-Delivery</code>, with up to four

@@ -20,7 +20,7 @@ import {
   type Subscription,
 } from "../data/reads.ts";
 import { listedFilterOf, resentText } from "../data/resent.ts";
-import { NOTHING_SENT } from "../data/subscription-words.ts";
+import { NothingSent } from "../stats/health-summary.tsx";
 import { type Period, useSubscriptionActions } from "../data/use-subscription-actions.ts";
 
 const DAY_MS = 86_400_000;
@@ -101,7 +101,7 @@ function ResendDialog({ subscription, onClose }: ResendProps & { readonly onClos
       }}
     >
       <Stack>
-        {!isActive && <Alert color="yellow">{NOTHING_SENT}</Alert>}
+        {!isActive && <Alert color="yellow"><NothingSent id={id} /></Alert>}
         <Choice
           label="Which undelivered events"
           value={isFiltered ? "filtered" : "period"}

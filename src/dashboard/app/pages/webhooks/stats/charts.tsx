@@ -1,7 +1,7 @@
-import { Paper, SegmentedControl, Stack } from "@mantine/core";
+import { Paper, SegmentedControl } from "@mantine/core";
 import { useMemo } from "react";
 
-import type { SelectPeriod } from "../../../ui/chart/chart-series.ts";
+import type { ChartPlot, SelectPeriod } from "../../../ui/chart/chart-series.ts";
 import { Chart } from "../../../ui/chart/chart.tsx";
 import { milliseconds, number } from "../../../ui/format.ts";
 import { EmptyState } from "../../../ui/states.tsx";
@@ -9,67 +9,74 @@ import { formatTime } from "../data/stats-range.ts";
 import { chartSeries, eventSeries, outcomeSeries, type ShownStats } from "./stats-series.ts";
 import { useStack } from "./use-shown-stats.ts";
 
-interface AttemptsChartProps {
+interface ChartsProps {
   readonly stats: ShownStats;
-  readonly disabledAt: string | null;
   readonly onSelect: SelectPeriod;
   readonly height?: number;
 }
 
-/** Chart of the delivery attempts over time, stacked by outcome or by event. */
-export function AttemptsChart({ stats, disabledAt, ...chart }: AttemptsChartProps) {
+/** Returns the plot of the delivery attempts, stacked by outcome or by event. */
+function useAttemptsPlot(stats: ShownStats, height?: number): ChartPlot {
   const [stack, setStack] = useStack();
-  const { times, step } = useMemo(() => chartSeries(stats), [stats]);
   const series = useMemo(
-    () => (stack === "event" ? eventSeries(stats) : outcomeSeries(stats, disabledAt)),
-    [stats, stack, disabledAt],
+    () => (stack === "event" ? eventSeries(stats) : outcomeSeries(stats)),
+    [stats, stack],
   );
-  return (
-    <Chart
-      title="Attempts"
-      {...{ times, step, series, formatTime, ...chart }}
-      format={number}
-      isStacked
-      actions={
-        <SegmentedControl
-          size="xs"
-          aria-label="Stacked by"
-          data={[
-            { value: "outcome", label: "By outcome" },
-            { value: "event", label: "By event" },
-          ]}
-          value={stack}
-          onChange={(value) => setStack(value === "event" ? "event" : "outcome")}
-        />
-      }
-    />
-  );
+  return {
+    title: "Attempts",
+    series,
+    format: number,
+    isStacked: true,
+    ...(height !== undefined && { height }),
+    actions: (
+      <SegmentedControl
+        size="xs"
+        aria-label="Stacked by"
+        data={[
+          { value: "outcome", label: "By outcome" },
+          { value: "event", label: "By event" },
+        ]}
+        value={stack}
+        onChange={(value) => setStack(value === "event" ? "event" : "outcome")}
+      />
+    ),
+  };
 }
 
-/** Height of the charts below the first one in px. */
-const LOW_PX = 120;
+/** Chart of the delivery attempts over time. */
+export function AttemptsChart({ stats, onSelect, height }: ChartsProps) {
+  const { times, step } = useMemo(() => chartSeries(stats), [stats]);
+  const attempts = useAttemptsPlot(stats, height);
+  return <Chart title="Attempts" {...{ times, step, formatTime, onSelect }} plots={[attempts]} />;
+}
 
-/**
- * Charts of attempts, latency and queue below each other, with the same time axis. The pointer marks the same time in
- * all of them.
- */
-export function StatsCharts({ stats, disabledAt, onSelect }: AttemptsChartProps) {
-  const { times, step, latency, backlog } = useMemo(() => chartSeries(stats), [stats]);
+/** Height of the plots below the first one in px. */
+const LOW_PX = 110;
+
+/** Chart of attempts, latency and queue over time. */
+export function StatsCharts({ stats, onSelect }: ChartsProps) {
+  const { times, step, latency, queue } = useMemo(() => chartSeries(stats), [stats]);
+  const attempts = useAttemptsPlot(stats);
+  // Leaves out the plot of a queue that was empty at each count, because it says nothing that the figures do not say.
+  const hasQueue = stats.points.some((one) => one.backlog > 0);
   const isEmpty = stats.points.every((one) => one.successes + one.failures + one.backlog === 0);
   if (isEmpty)
     return (
       <Paper withBorder>
-        <EmptyState icon="activity" title="No attempts in this period">
-          Choose a longer period above, or send a test event. Its attempts appear here immediately.
+        <EmptyState icon="activity" title="No events in this period">
+          Choose a longer period above. Test events are not counted here.
         </EmptyState>
       </Paper>
     );
-  const shared = { times, step, formatTime };
   return (
-    <Stack gap="md">
-      <AttemptsChart {...{ stats, disabledAt, onSelect }} />
-      <Chart {...shared} title="Latency" series={latency} format={milliseconds} height={LOW_PX} />
-      <Chart {...shared} title="Queue" series={backlog} format={number} height={LOW_PX} />
-    </Stack>
+    <Chart
+      title="Attempts and latency"
+      {...{ times, step, formatTime, onSelect }}
+      plots={[
+        attempts,
+        { title: "Latency", series: latency, format: milliseconds, height: LOW_PX },
+        ...(hasQueue ? [{ title: "Queue", series: queue, format: number, height: LOW_PX }] : []),
+      ]}
+    />
   );
 }

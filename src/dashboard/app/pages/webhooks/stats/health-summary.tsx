@@ -1,14 +1,20 @@
 import { Text, type TextProps } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
 
 import { stateColor, Tag } from "../../../ui/badges.tsx";
 import { Sparkline } from "../../../ui/chart/sparkline.tsx";
 import { counted, duration, milliseconds, number, percent, sentence } from "../../../ui/format.ts";
-import { NamedValue } from "../../../ui/layout.tsx";
+import { NamedValue, TextLink } from "../../../ui/layout.tsx";
 import { Time } from "../../../ui/time.tsx";
-import { useReader } from "../data/data.ts";
-import { type Health, healthOptions, type SubscriptionProps } from "../data/reads.ts";
-import { conditionOf } from "../data/subscription-words.ts";
+import { useMayEnable, useReader } from "../data/data.ts";
+import {
+  type Health,
+  healthOptions,
+  subscriptionOptions,
+  type SubscriptionProps,
+} from "../data/reads.ts";
+import { conditionOf, wayOut } from "../data/subscription-words.ts";
 import { attemptsInWords, type ShownStats } from "./stats-series.ts";
 
 /** Shows the state of a subscription, and the success rate while some of its deliveries fail. */
@@ -46,10 +52,15 @@ export function AttemptsSparkline({ stats, period, ...text }: AttemptsSparklineP
 interface HealthSummaryProps {
   readonly health: Health;
   readonly isActive: boolean;
+  /** Further figures. */
+  readonly children?: ReactNode;
 }
 
-/** Shows three figures of a subscription: its success rate, its latency, and the number of events that wait. */
-export function HealthSummary({ health, isActive }: HealthSummaryProps) {
+/**
+ * Shows the success rate of a subscription, its latency, and the number of events that wait. The number of a disabled
+ * subscription is left out, because the banner above has it.
+ */
+export function HealthSummary({ health, isActive, children }: HealthSummaryProps) {
   const { success_rate_24h: rate, oldest_pending_age_s: age, latency_ms_24h: latency } = health;
   return (
     <dl className="value-grid">
@@ -57,10 +68,10 @@ export function HealthSummary({ health, isActive }: HealthSummaryProps) {
         name="Success rate (24 h)"
         hint={
           health.last_success_at === null ? (
-            "no success yet"
+            "nothing delivered yet"
           ) : (
             <>
-              last success <Time at={health.last_success_at} />
+              last 2xx response <Time at={health.last_success_at} />
             </>
           )
         }
@@ -73,20 +84,23 @@ export function HealthSummary({ health, isActive }: HealthSummaryProps) {
       >
         {milliseconds(latency.p95)}
       </NamedValue>
-      <NamedValue
-        name={isActive ? "Pending" : "Held"}
-        hint={
-          health.outage_since === null ? (
-            (quarantineHint(health.quarantined) ?? queueHint(age))
-          ) : (
-            <>
-              not sent: we have had an outage since <Time at={health.outage_since} />
-            </>
-          )
-        }
-      >
-        {number(health.pending + health.held)}
-      </NamedValue>
+      {isActive && (
+        <NamedValue
+          name="Pending"
+          hint={
+            health.outage_since === null ? (
+              (quarantineHint(health.quarantined) ?? queueHint(age))
+            ) : (
+              <>
+                not sent: we have an outage, which began <Time at={health.outage_since} />
+              </>
+            )
+          }
+        >
+          {number(health.pending)}
+        </NamedValue>
+      )}
+      {children}
     </dl>
   );
 }
@@ -98,13 +112,45 @@ function quarantineHint([first, ...others]: Health["quarantined"]) {
   const lane = review === null ? "all events" : `review ${review}`;
   return (
     <>
-      not sent: {lane} {event !== null && `behind event ${event} `}since <Time at={since} />,
-      because of a problem on our side ({reason.replaceAll("_", " ")})
+      not sent: {lane}
+      {event !== null && ` from event ${event} on`}, because of a problem on our side (
+      {reason.replaceAll("_", " ")}) that began <Time at={since} />
       {others.length > 0 && `, and ${counted(others.length, "other lane")}`}
     </>
   );
 }
 
 function queueHint(ageS: number | null): string {
-  return ageS === null ? "the queue is empty" : `oldest ${duration(ageS)}`;
+  return ageS === null ? "no event waits" : `the oldest for ${duration(ageS)}`;
+}
+
+/** Shows the reason that an operator gave for disabling a subscription, in the operator's own words. */
+export function OperatorNote({ subscription }: SubscriptionProps) {
+  const { disabled_reason: reason, disabled_note: note } = subscription;
+  if (reason !== "operator" || note === null) return null;
+  return (
+    <Text size="sm" component="blockquote" m="6px 0" pl={10} style={{ borderLeft: "3px solid" }}>
+      {note}
+    </Text>
+  );
+}
+
+/** Text in place of controls that send events, because the API rejects their requests for a disabled subscription. */
+export function NothingSent({ id }: { readonly id: string }) {
+  const subscription = useQuery(subscriptionOptions(useReader(), id)).data;
+  return subscription === undefined ? null : <NothingSentBy subscription={subscription} />;
+}
+
+function NothingSentBy({ subscription }: SubscriptionProps) {
+  const mayEnable = useMayEnable(subscription);
+  return (
+    <Text size="sm" inherit>
+      The subscription is disabled and sends nothing.{" "}
+      {mayEnable ? (
+        <TextLink href={`/webhooks/${subscription.id}`}>Enable it first.</TextLink>
+      ) : (
+        wayOut(subscription, false)
+      )}
+    </Text>
+  );
 }

@@ -116,7 +116,7 @@ export function ListChart({ subscription }: SubscriptionProps) {
       )}
       {span !== undefined && (
         <ShownCharts
-          subscription={subscription}
+          id={subscription.id}
           span={span}
           onSelect={(since, until) => set({ within: undefined, ...periodAt(since, until) })}
         />
@@ -125,30 +125,24 @@ export function ListChart({ subscription }: SubscriptionProps) {
   );
 }
 
-interface ShownProps extends SubscriptionProps {
+interface ShownProps {
+  readonly id: string;
   readonly span: Span;
   readonly onSelect: (since: number, until: number) => void;
 }
 
-function ShownCharts({ subscription, span, onSelect }: ShownProps) {
-  const query = useShownStats(subscription.id, span);
+function ShownCharts({ id, span, onSelect }: ShownProps) {
+  const query = useShownStats(id, span);
   if (query.isPending) return <Skeleton height={196} />;
   return (
     <Loaded query={query}>
-      {(stats) => (
-        <AttemptsChart
-          stats={stats}
-          disabledAt={subscription.disabled_at}
-          onSelect={onSelect}
-          height={LIST_CHART_PX}
-        />
-      )}
+      {(stats) => <AttemptsChart stats={stats} onSelect={onSelect} height={LIST_CHART_PX} />}
     </Loaded>
   );
 }
 
 /** Charts of a subscription, for a range that ends now or for a period that the user selected in a chart. */
-export function OverTime({ subscription: { id, disabled_at: disabledAt } }: SubscriptionProps) {
+export function OverTime({ subscription: { id } }: SubscriptionProps) {
   const [params, setParams] = useSearchParams();
   const range = rangeOf(params.get("range"));
   const period = periodOf(params);
@@ -181,15 +175,11 @@ export function OverTime({ subscription: { id, disabled_at: disabledAt } }: Subs
         )}
       </div>
       {query.isPending ? (
-        <Skeleton height={620} />
+        <Skeleton height={560} />
       ) : (
         <Loaded query={query}>
           {(stats) => (
-            <StatsCharts
-              stats={stats}
-              disabledAt={disabledAt}
-              onSelect={(since, until) => show(periodAt(since, until))}
-            />
+            <StatsCharts stats={stats} onSelect={(since, until) => show(periodAt(since, until))} />
           )}
         </Loaded>
       )}

@@ -4,7 +4,7 @@ import type { Stats } from "../data/reads.ts";
 
 const sum = (values: readonly number[]) => values.reduce((one, other) => one + other, 0);
 
-/** Statistics whose last point also contains the current length of the queue, if the statistics end now. */
+/** Statistics whose last point has the current length of the queue (`queued`), if the statistics end now. */
 export interface ShownStats extends Omit<Stats, "points"> {
   readonly points: readonly (Stats["points"][number] & { readonly queued?: number })[];
 }
@@ -29,9 +29,10 @@ export function attemptsInWords({ points }: Pick<ShownStats, "points">): string 
   return `${number(delivered)} delivered, ${number(failed)} failed`;
 }
 
-/** Builds the chart series for latency and queue length, each with a summary of the whole time span. */
+/** Builds the chart series for latency and queue length, each with a summary. */
 export function chartSeries({ points, step }: ShownStats) {
   const backlog = points.map((one) => one.backlog);
+  const queued = points.at(-1)?.queued;
   return {
     times: points.map(({ at }) => Date.parse(at) / 1_000),
     step,
@@ -40,39 +41,30 @@ export function chartSeries({ points, step }: ShownStats) {
       latencySeries(points, "p95", "--chart-mid"),
       latencySeries(points, "p99", "--chart-high"),
     ],
-    backlog: [
+    queue: [
       {
-        label: "Most events in the queue",
+        // Says that the length is sampled: a queue that fills and empties between two samples appears in none of them.
+        label: "Events, counted every 5 minutes",
         color: "--chart-backlog",
         shape: "area",
         values: backlog,
-        summary: number(Math.max(0, ...backlog)),
+        summary:
+          queued === undefined
+            ? `up to ${number(Math.max(0, ...backlog))}`
+            : `${number(queued)} now`,
       },
     ] satisfies ChartSeries[],
   };
 }
 
-/**
- * Builds the chart series of attempts by outcome, with the events held since `disabledAt` on top. The legend
- * shows the current number of held events, because the highest sample may be older than the disabling.
- */
-export function outcomeSeries(
-  { points, step }: ShownStats,
-  disabledAt: string | null,
-): ChartSeries[] {
-  const heldFrom = disabledAt === null ? Number.POSITIVE_INFINITY : Date.parse(disabledAt);
-  const held = points.map(({ at, backlog, queued }) =>
-    Date.parse(at) + step * 1_000 > heldFrom ? (queued ?? backlog) : 0,
-  );
+/** Builds the chart series of attempts by outcome. */
+export function outcomeSeries({ points }: Pick<ShownStats, "points">): ChartSeries[] {
   const failures = points.map((one) => one.failures);
   const successes = points.map((one) => one.successes);
-  const bars: ChartSeries[] = [
-    bar("Not delivered", failures, { color: "--chart-bad", pattern: "stripes" }),
+  return [
+    bar("Failed", failures, { color: "--chart-bad", pattern: "stripes" }),
     bar("Delivered", successes, { color: "--chart-good", pattern: "solid" }),
   ];
-  if (disabledAt === null) return bars;
-  const look = { color: "--chart-held", pattern: "dots" } as const;
-  return [{ ...bar("Held", held, look), summary: number(held.at(-1) ?? 0) }, ...bars];
 }
 
 type SeriesLook = Required<Pick<ChartSeries, "color" | "pattern">>;

@@ -28,10 +28,10 @@ export function useShownStats(id: string, span: Span) {
   const query = useQuery(statsOptions(useReader(), id, span, stack === "event"));
   const health = useQuery(healthOptions(useReader(), id)).data;
   // Adds pending and held events, because the queue of a disabled subscription consists of held events.
-  const queued = health === undefined ? 0 : health.pending + health.held;
+  const queued = health && health.pending + health.held;
   const { data, dataUpdatedAt } = query;
   const stats = useMemo(
-    () => data && withPresent(data, queued, dataUpdatedAt),
+    () => data && (queued === undefined ? data : withPresent(data, queued, dataUpdatedAt)),
     [data, queued, dataUpdatedAt],
   );
   return { ...query, data: stats };
