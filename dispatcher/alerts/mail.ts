@@ -1,6 +1,6 @@
 import type { Tx } from "../../db/client.ts";
 import { waitForTurn } from "../../db/server.ts";
-import { addMs, isoInstant, utcTime } from "../../src/lib/clock.ts";
+import { addMs, isoInstant, parseInstant, utcTime } from "../../src/lib/clock.ts";
 import { eachMailbox, hasMailbox } from "../../src/lib/email.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
 import { percentOf } from "../../src/lib/percent.ts";
@@ -253,7 +253,10 @@ function conditionInWords({ condition, successRate1h: rate }: HealthSummary): st
 }
 
 /** Formats the stored instant of a cause. */
-const timeInWords = (instant: string) => utcTime(new Date(instant));
+function timeInWords(instant: string): string {
+  const at = parseInstant(instant);
+  return at === undefined ? instant : utcTime(at);
+}
 
 function answerInWords(failure: NonNullable<Cause["first_failure"]>): string {
   const { status_code: status, error_code: error, event, event_id: id } = failure;

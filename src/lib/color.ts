@@ -14,13 +14,14 @@ export function channelsOf(color: string): readonly [red: number, green: number,
   return [channel(1), channel(3), channel(5)];
 }
 
+const linear = (channel: number) =>
+  channel <= 0.04045 ? channel / 12.92 : ((channel + 0.055) / 1.055) ** 2.4;
+
 /**
  * Returns black or white as text colour, whichever has the higher contrast on the given colour (WCAG 2.2, relative
  * luminance).
  */
 export function inkOn(color: string): "#000000" | "#ffffff" {
-  const linear = (channel: number) =>
-    channel <= 0.04045 ? channel / 12.92 : ((channel + 0.055) / 1.055) ** 2.4;
   const [red, green, blue] = channelsOf(color);
   const luminance =
     0.2126 * linear(red / 255) + 0.7152 * linear(green / 255) + 0.0722 * linear(blue / 255);

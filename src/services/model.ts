@@ -92,7 +92,7 @@ const token = {
 };
 export const ServiceTokenObject = Type.Object(token, {
   title: "ServiceToken",
-  examples: [{ name: "Production" }],
+  examples: [{ name: "Production", expires_at: "2027-06-01T12:00:00.000+00:00" }],
 });
 
 export const ServiceTokenWithSecret = Type.Object(

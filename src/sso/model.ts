@@ -6,7 +6,7 @@ import { isRowId, isUlid } from "../http/ids.ts";
 import { literals } from "../http/principal.ts";
 import { type RowOf, shown } from "../http/shown.ts";
 import { instantAnswer, orNull, receiving, rowId, storableText } from "../http/text.ts";
-import { storeIds } from "../tenants/model.ts";
+import { storeIdList } from "../tenants/model.ts";
 
 /** The reason why a sign-in through an identity provider failed. Only the audit log shows the reason. */
 export type SsoErrorReason =
@@ -139,7 +139,7 @@ const newUsers = Type.Object(
       "account_user",
       "location_user",
     ]),
-    store_ids: Type.Optional(storeIds),
+    store_ids: Type.Optional(storeIdList),
   },
   {
     ...closed,

@@ -283,9 +283,8 @@ export interface Employer {
   readonly names: readonly (string | null)[];
 }
 
-const ROLES = Object.values(ROLES_OF).flat();
-const role = literals(ROLES);
-export const storeIds = Type.Array(rowId(), {
+const role = literals(Object.values(ROLES_OF).flat());
+export const storeIdList = Type.Array(rowId(), {
   maxItems: MAX_STORES,
   uniqueItems: true,
   title: "StoreIds",
@@ -301,7 +300,7 @@ export const UserBody = Type.Object(
     /** The password; if absent, an invitation is mailed to the user. */
     password: Type.Optional(newPassword),
     /** Ids of the stores of a location user. Required for this role and not allowed for any other role. */
-    store_ids: Type.Optional(storeIds),
+    store_ids: Type.Optional(storeIdList),
     ...withExternalId,
   },
   {
@@ -316,7 +315,7 @@ export type NewUser = Static<typeof UserBody>;
 
 /** The body of a change of a user: any subset of its fields. The company of a user cannot change. */
 export const UserChanges = Type.Partial(
-  Type.Object({ email, name: displayName, role, store_ids: storeIds, ...changedExternalId }),
+  Type.Object({ email, name: displayName, role, store_ids: storeIdList, ...changedExternalId }),
   { ...closed, title: "UserChanges", examples: [{ name: "Zoë O’Neil", role: "partner_admin" }] },
 );
 export type UserUpdate = Static<typeof UserChanges>;

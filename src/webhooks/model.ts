@@ -88,6 +88,7 @@ export const NewSubscriptionBody = Type.Object(
         delivery_kind: "immediate",
         events: null,
         ordering: "review",
+        standard_webhooks: true,
       },
     ],
     additionalProperties: false,
@@ -275,7 +276,17 @@ const subscriptionFields = {
 };
 export const SubscriptionObject = Type.Object(subscriptionFields, {
   title: "Subscription",
-  examples: [{ suppress_native_notifications: false, consecutive_failure_count: 0 }],
+  // The values that the example of a create leads to.
+  examples: [
+    {
+      suppress_native_notifications: false,
+      ordering: "review",
+      sequence_headers: false,
+      header_names: [],
+      consecutive_failure_count: 0,
+      pending_test_event_id: null,
+    },
+  ],
 });
 
 export function showSubscription(row: Subscription): Static<typeof SubscriptionObject> {

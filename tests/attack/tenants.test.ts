@@ -33,7 +33,10 @@ test("every path parameter is an id of this test, except the provider and the po
   const unknown = operations.filter(({ path }) =>
     path
       .replace(/^\/[\w-]+\/[\w-]+\/\{\w+\}/, (prefix) => (theirs.has(prefix) ? "" : prefix))
-      .replaceAll(/\{(?:checkId|eventId|externalId|identityId|sessionId|subscriptionId|tokenId)\}/g, "")
+      .replaceAll(
+        /\{(?:checkId|eventId|externalId|identityId|sessionId|subscriptionId|tokenId)\}/g,
+        "",
+      )
       .includes("{"),
   );
   // These routes have no tenants as callers: a code opens a portal session, and providers sign their requests.
@@ -180,13 +183,16 @@ function attacksOn(operation: Operation, idOf: (name: string) => string | number
   const fill = (name: string, id: string | number) =>
     path
       .replace(prefix ?? "\0", (text) => text.replace("{id}", String(pick(prefix, name, id))))
-      .replace(/\{(?:checkId|eventId|externalId|identityId|sessionId|subscriptionId|tokenId)\}/g, (place) =>
-        String(pick(place, name, id)),
+      .replace(
+        /\{(?:checkId|eventId|externalId|identityId|sessionId|subscriptionId|tokenId)\}/g,
+        (place) => String(pick(place, name, id)),
       );
   const own = fill("", "");
   const places = [
     prefix,
-    ...(path.match(/\{(?:checkId|eventId|externalId|identityId|sessionId|subscriptionId|tokenId)\}/g) ?? []),
+    ...(path.match(
+      /\{(?:checkId|eventId|externalId|identityId|sessionId|subscriptionId|tokenId)\}/g,
+    ) ?? []),
   ];
   const inPath = places.flatMap((name) =>
     name === undefined

@@ -50,9 +50,15 @@ export interface OwnFactorDeps extends FinishDeps {
   readonly config: FinishDeps["config"] & Pick<Config, "operatorsRequireSecondFactor">;
 }
 
+interface FactorReadDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly config: Pick<Config, "operatorsRequireSecondFactor">;
+}
+
 /** Lists the factors of a user: the caller's own, or for an operator, who passes no `factorAt`, those of any user. */
 export async function listFactors(
-  { db, clock, config }: { readonly db: Db; readonly clock: Clock } & Pick<OwnFactorDeps, "config">,
+  { db, clock, config }: FactorReadDeps,
   { userId, factorAt }: Pick<Principal, "userId" | "factorAt">,
 ): Promise<FactorsAnswer> {
   const [rows, state] = await Promise.all([

@@ -1,6 +1,7 @@
 import { type Area, page } from "./shell/page.tsx";
 import { READING_PAGES } from "./pages/webhooks/pages.ts";
-import { type Role, ROLES, type Session } from "./session/identity.ts";
+import type { Session } from "./session/identity.ts";
+import { type Role, ROLES } from "./session/roles.ts";
 
 const PARTNERS: readonly Role[] = ["partner_owner", "partner_admin"];
 const ACCOUNTS: readonly Role[] = ["account_owner", "account_user", "location_user"];

@@ -227,7 +227,7 @@ describe.skipIf(lacks("chromium"))("back and forward", () => {
 });
 
 describe.skipIf(lacks("chromium"))("without a network", () => {
-  test("a form shows the error and keeps its text, a list recovers automatically, and a page that failed can be loaded again", async () => {
+  test("a form shows the error and keeps its text, a list recovers automatically, and a page that failed loads again by itself", async () => {
     const { id } = await subscribe();
     const { page } = await world.open(`/webhooks/${id}?tab=deliveries`, { isFirst: true });
     await live(page);
@@ -253,6 +253,11 @@ describe.skipIf(lacks("chromium"))("without a network", () => {
     await heading(page, "Half typed").waitFor();
     await go(page, "Team");
     await heading(page, "Team").waitFor();
+    await network.setOffline(true);
+    await go(page, "Audit log");
+    await page.getByText("This page loads as soon as the server answers.").waitFor();
+    await network.setOffline(false);
+    await heading(page, "Audit log").waitFor();
   });
 });
 

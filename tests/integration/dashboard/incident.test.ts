@@ -60,9 +60,9 @@ describe.skipIf(lacks("chromium"))("the incident card", () => {
     const failure = { outcome: "failed", status_code: 503, error_code: "http_status" };
     for (let i = 0; i < 100; i++)
       await addAttempt(world.database.db, id, { sequence: i, ...(i < 6 && failure) });
-    const test = await addAttempt(world.database.db, id, { ...failure, status_code: 500 });
+    const tested = await addAttempt(world.database.db, id, { ...failure, status_code: 500 });
     await world.database.db.sql`
-      update delivery_attempts set request_headers = json_build_object('X-SVC-Test', '1') where id = ${test}`;
+      update delivery_attempts set request_headers = json_build_object('X-SVC-Test', '1') where id = ${tested}`;
     await addAttempt(world.database.db, id);
     const { page, faults } = await world.open("/webhooks");
     await page.getByText("Degraded · 94%").waitFor();

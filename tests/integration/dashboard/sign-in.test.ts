@@ -39,10 +39,18 @@ describe.skipIf(lacks("chromium"))("the sign-in", () => {
     const reviews = ["Reviews", "Review sites", ...own];
     const accountOwner = ["Reviews", "Review sites", "Team access", ...own];
     const operator = [
-      ...["Dispatcher", "Inbox"],
-      ...["Companies", "Stores", "Users", "Plans"],
-      ...["Single sign-on", "Services", "Providers"],
-      ...["Audit log", "Audit webhook", "Erasures"],
+      "Dispatcher",
+      "Inbox",
+      "Companies",
+      "Stores",
+      "Users",
+      "Plans",
+      "Single sign-on",
+      "Services",
+      "Providers",
+      "Audit log",
+      "Audit webhook",
+      "Erasures",
       ...own,
     ];
     for (const [user, start, areas, foreign] of [

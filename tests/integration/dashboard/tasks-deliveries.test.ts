@@ -20,12 +20,12 @@ describe.skipIf(lacks("chromium"))("a partner, in a browser", () => {
     await world.clear();
     const task = {
       name: "Set up and verify",
-      clicks: 6,
+      clicks: 5,
     };
     await walkThrough(world, task, partner(), async (walk, page) => {
       await walk.look("start");
       await walk.click(link(page, "Add an endpoint"));
-      await walk.click(page.getByLabel("Endpoint URL"));
+      await page.getByLabel("Endpoint URL").and(page.locator(":focus")).waitFor();
       await walk.type(receiver.url);
       await walk.look("endpoint");
       await walk.click(button(page, "Continue"));
@@ -42,11 +42,12 @@ describe.skipIf(lacks("chromium"))("a partner, in a browser", () => {
       await walk.look("verified");
       await page.getByRole("tab", { name: "Python" }).click();
       await page.getByText("hmac.compare_digest").waitFor();
-      // The URL can be corrected in place, and is tested again.
+      // The URL can be corrected in place and is tested again, by keyboard.
       await button(page, "Edit URL").click();
-      await page.getByLabel("Endpoint URL").fill(`${receiver.url}?v=2`);
-      await button(page, "Save URL").click();
-      await button(page, "Send a test event").click();
+      await page.getByLabel("Endpoint URL").and(page.locator(":focus")).fill(`${receiver.url}?v=2`);
+      await page.keyboard.press("Enter");
+      await button(page, "Send a test event").and(page.locator(":focus")).waitFor();
+      await page.keyboard.press("Enter");
       await page.getByText(/^Attempt 1 → HTTP 200 in \d/).waitFor();
     });
     expect(events()).toEqual(["webhook.test", "webhook.test"]);
@@ -101,10 +102,10 @@ describe.skipIf(lacks("chromium"))("a partner, in a browser", () => {
       await walk.click(link(page, "Settings"));
       await walk.click(button(page, /^Rotate/));
       // Not a step of the task: the field has a default.
-      await page.getByLabel("Grace period in hours").fill("2");
-      await walk.look("dialog");
-      await walk.click(inDialog(page, "Rotate"));
-      await page.getByRole("dialog").waitFor({ state: "detached" });
+      await page.getByLabel("Hours").fill("2");
+      await walk.look("start");
+      await walk.click(button(page, "Rotate"));
+      await page.getByLabel("New secret").waitFor();
       await walk.click(button(page, "Copy").first());
       await walk.look("rotated");
       const after = await clipboard(page);

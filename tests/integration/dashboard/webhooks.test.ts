@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from "bun:test";
 
 import { browserFixture } from "../../support/dashboard/browser.ts";
-import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
-import { allErrors, seriousFaults } from "../../support/dashboard/dashboard.ts";
+import { runChecks, useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
+import { allErrors, checkLooks, seriousFaults } from "../../support/dashboard/dashboard.ts";
 import { button, confirm, inDialog } from "../../support/dashboard/locators.ts";
 import { isPresent, lacks } from "../../support/needs.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
@@ -27,11 +27,10 @@ describe.skipIf(lacks("chromium"))("a new subscription", () => {
       }
       throw new Error(`No Tab leads to ${name}.`);
     };
-    await page.getByLabel("Endpoint URL").waitFor();
+    await page.getByLabel("Endpoint URL").and(page.locator(":focus")).waitFor();
+    await keyboard.type(receiver.url);
     await tabTo("Immediate");
     await keyboard.press("ArrowDown");
-    await tabTo("Endpoint URL");
-    await keyboard.type(receiver.url);
     await tabTo("Interval");
     await keyboard.press("Enter");
     await page.getByRole("option", { name: "Every hour" }).waitFor();
@@ -43,8 +42,11 @@ describe.skipIf(lacks("chromium"))("a new subscription", () => {
     await keyboard.press("Enter");
     await tabTo("Continue");
     await keyboard.press("Enter");
-    await button(page, "Create subscription").waitFor();
-    await tabTo("Create subscription");
+    // The first field of the step has the focus, so Enter goes on.
+    await page
+      .getByRole("switch", { name: "Send Standard Webhooks headers" })
+      .and(page.locator(":focus"))
+      .waitFor();
     await keyboard.press("Enter");
     await button(page, "Send a test event").waitFor();
     await tabTo("Send a test event");
@@ -94,10 +96,13 @@ describe.skipIf(lacks("chromium"))("a new subscription", () => {
     expect(await page.getByRole("radio", { name: "Batch" }).isChecked()).toBe(true);
   });
 
-  test("selects events by category and by search", async () => {
+  test("selects events by category and by search, and gets headers", async () => {
     await world.clear();
     const { page } = await world.open("/webhooks/new");
     await page.getByLabel("Endpoint URL").fill(receiver.url);
+    await button(page, "Add a header").click();
+    await page.getByLabel("Name of header 1").fill("X-Api-Key");
+    await page.getByLabel("Value of header 1").fill("first");
     await button(page, "Continue").click();
     await page.getByLabel("Only some events").check();
     for (const category of ["Review", "Response", "Posting"])
@@ -111,6 +116,7 @@ describe.skipIf(lacks("chromium"))("a new subscription", () => {
     const { body } = await world.ask("GET", "");
     expect(body["data"]).toMatchObject([
       {
+        header_names: ["X-Api-Key"],
         payload_mode: "minimal",
         events: [
           "review_pull_disconnected",
@@ -119,6 +125,29 @@ describe.skipIf(lacks("chromium"))("a new subscription", () => {
         ],
       },
     ]);
+  });
+});
+
+describe.skipIf(lacks("chromium"))("the report of a check", () => {
+  test("names each fault with what to change, and stays when its dialog is opened again", async () => {
+    const { id } = await world.subscribe({ webhook_url: receiver.url });
+    const { page } = await world.open(`/webhooks/${id}`);
+    await button(page, "Check endpoint").click();
+    await button(page, "Start the check").and(page.locator(":focus")).click();
+    await page.getByText("The check starts in a moment").waitFor();
+    await runChecks(world);
+    const dialog = page.getByRole("dialog");
+    // The receiver accepts everything.
+    await dialog.getByText("2 faults found").waitFor();
+    await dialog
+      .getByRole("list", { name: "To change" })
+      .getByText("accepts a body that does not match its signature")
+      .waitFor();
+    await dialog.getByRole("list", { name: "Passed" }).getByText("A valid delivery").waitFor();
+    await checkLooks(page, "check report");
+    await page.keyboard.press("Escape");
+    await button(page, "Check endpoint").click();
+    await dialog.getByText("2 faults found").waitFor();
   });
 });
 
@@ -166,17 +195,57 @@ describe.skipIf(lacks("chromium"))("a subscription", () => {
     expect(await page.getByRole("dialog").getByRole("link").count()).toBe(0);
   });
 
-  test("sends only changed settings", async () => {
+  test("saves each section of its settings on its own, and only what has changed", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     const { page } = await world.open(`/webhooks/${id}?tab=settings`);
-    expect(await button(page, "Save").isDisabled()).toBe(true);
+    const delivery = page.getByRole("region", { name: "Delivery" });
+    expect(await button(delivery, "Save").isDisabled()).toBe(true);
     await page.getByLabel("Label").fill("Renamed");
     await page.getByLabel("Strict per review").check();
+    await page.getByRole("switch", { name: "Send sequence headers" }).click();
+    expect(await page.getByText("Not saved").count()).toBe(2);
     const request = page.waitForRequest((one) => one.method() === "PATCH");
-    await button(page, "Save 2 changes").click();
-    expect((await request).postDataJSON()).toEqual({ label: "Renamed", ordering: "review" });
+    await button(delivery, "Save 2 changes").click();
+    const sent = (await request).postDataJSON();
+    expect(sent).toEqual({ ordering: "review", sequence_headers: true });
+    await delivery.and(page.locator(":focus")).waitFor();
+    expect(await page.getByLabel("Label").inputValue()).toBe("Renamed");
+    await button(page, "Save 1 change").click();
     await page.getByRole("heading", { name: "Renamed", level: 1 }).waitFor();
     expect(await seriousFaults(page)).toEqual([]);
+  });
+
+  test("gets headers of its own, whose values are entered again for another URL", async () => {
+    const { id } = await world.subscribe({ webhook_url: receiver.url });
+    const { page } = await world.open(`/webhooks/${id}?tab=settings`);
+    const headers = page.getByRole("region", { name: "Your own headers" });
+    await button(headers, "Add a header").click();
+    await page.getByLabel("Name of header 1").and(page.locator(":focus")).fill("Host");
+    await page.getByLabel("Value of header 1").fill("first");
+    await button(headers, "Save 1 change").click();
+    await headers.getByText("must not have Host, which is reserved").waitFor();
+    await page.getByLabel("Name of header 1").and(page.locator(":focus")).fill("X-Api-Key");
+    await button(headers, "Save 1 change").click();
+    await headers.getByText("value hidden").waitFor();
+    expect((await world.ask("GET", `/${id}`)).body["header_names"]).toEqual(["X-Api-Key"]);
+
+    const endpoint = page.getByRole("region", { name: "Endpoint" });
+    await page.getByLabel("Endpoint URL").fill(`${receiver.url}/new`);
+    await endpoint.getByText("do not move to another URL").waitFor();
+    expect(await button(endpoint, "Save 1 change").isDisabled()).toBe(true);
+    await page.getByLabel("Value of header 1").fill("second");
+    expect(await allErrors(page)).toEqual([]);
+    await button(endpoint, "Save 2 changes").click();
+    await button(page, "Send a test event").and(page.locator(":focus")).click();
+    await page.getByText("Delivered", { exact: true }).waitFor();
+    expect(receiver.received[0]?.headers["x-api-key"]).toBe("second");
+
+    await page.getByLabel("Endpoint URL").fill(receiver.url);
+    await page.getByLabel("Send no headers of your own").check();
+    const request = page.waitForRequest((one) => one.method() === "PATCH");
+    await button(endpoint, "Save 2 changes").click();
+    expect((await request).postDataJSON()).toEqual({ webhook_url: receiver.url, headers: null });
+    await button(headers, "Add a header").waitFor();
   });
 
   test("keeps edited fields while others change elsewhere, and shows an error at its field", async () => {

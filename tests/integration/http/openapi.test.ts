@@ -199,6 +199,21 @@ describe("the document", () => {
     expect(checked).toBeGreaterThan(300);
   });
 
+  test("has responses in its examples that fit the requests", () => {
+    for (const { path, method, operation } of ofApi()) {
+      const { requestBody } = operation;
+      const sent = requestBody && found("requestBodies", requestBody).content[JSON_TYPE];
+      for (const [, { content }] of responsesOf(operation)) {
+        const [request, response] = [sent, content?.[JSON_TYPE]].map((one) =>
+          composed(one?.schema),
+        );
+        for (const [field, value] of Object.entries(request ?? {}))
+          if (response !== undefined && Object.hasOwn(response, field))
+            expect([method, path, field, response[field]]).toEqual([method, path, field, value]);
+      }
+    }
+  });
+
   test("has values in its examples that say something", () => {
     const all = Object.values(document.components.schemas).flatMap((one) => one.examples ?? []);
     expect(JSON.stringify(all)).not.toMatch(/[:[]"(?:string|text|foo|bar|x+)"|lorem/i);
@@ -509,6 +524,12 @@ function examplesOf({ schema, example }: Content[string]): unknown[] {
   return [example, ...(Array.isArray(examples) ? examples : [])].filter((one) => one !== undefined);
 }
 
+/** Returns the example of an object, also of one that extends another. */
+function composed(schema: Schema = {}): Schema {
+  const { allOf = [], examples = [] } = found("schemas", schema);
+  return Object.assign({}, ...(allOf as Schema[]).map(composed), (examples as unknown[])[0]);
+}
+
 /** Lists the responses of an operation with references resolved. */
 function responsesOf({ responses }: Operation): [string, ApiResponse][] {
   return Object.entries(responses).map(([status, one]) => {
@@ -553,6 +574,8 @@ function operations(): Listed[] {
 const securityOf = ({ security = document.security }: Operation) => security;
 
 const hasToken = (operation: Operation) => securityOf(operation).some((one) => "bearer" in one);
+
+const JSON_TYPE = "application/json";
 
 /** Names of fields and parameters that need no description. */
 const SPEAKING_NAMES =

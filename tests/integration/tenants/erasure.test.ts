@@ -222,7 +222,11 @@ describe("an erased user", () => {
     expect([state, counts]).toEqual([
       "done",
       expect.objectContaining({
-        ...{ users: 1, events: 2, mails: 2, responses: 1, recipients: 1 },
+        users: 1,
+        events: 2,
+        mails: 2,
+        responses: 1,
+        recipients: 1,
         sign_ins: expect.any(Number),
         audit_rows: expect.any(Number),
       }),

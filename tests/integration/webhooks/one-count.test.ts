@@ -599,8 +599,8 @@ const inUtc = (at: string | null | undefined) => `${at?.slice(0, 19).replace("T"
 
 /** Returns the condition and the rate in the words of the pages. */
 function conditionInWords({ condition, success_rate_1h: rate }: Record<string, unknown>): string {
-  if (condition === null) return "Disabled";
-  const words = sentence(String(condition));
+  if (typeof condition !== "string") return "Disabled";
+  const words = sentence(condition);
   return typeof rate === "number" ? `${words}, success rate (1 h) ${percent(rate)}` : words;
 }
 

@@ -1,7 +1,13 @@
+import { checksJob } from "../../../dispatcher/delivery/check.ts";
+import { Reach } from "../../../dispatcher/delivery/reach.ts";
+import { HttpClient } from "../../../dispatcher/http/client.ts";
 import type { HttpClientOptions } from "../../../dispatcher/http/pool.ts";
+import { createUlids } from "../../../dispatcher/store/ulids.ts";
+import { systemClock } from "../../../src/lib/clock.ts";
 import { startApi, type TestApi } from "../api.ts";
-import { createTestSchedule, startDispatcher } from "../dispatch.ts";
+import { createTestSchedule, silentLog, startDispatcher } from "../dispatch.ts";
 import { addProvider, connectStore, created, report } from "../factory.ts";
+import { LOOPBACK } from "../network/direct-deliveries.ts";
 import { type Receiver, until } from "../network/receiver.ts";
 import { createDatabase } from "../postgres.ts";
 import { addTenants } from "../tenants.ts";
@@ -42,6 +48,17 @@ interface Options {
 /** Starts a dashboard for the tests of a file, and closes its pages after each test. */
 export function useWebhookDashboard(options: Options = {}): WebhookDashboard {
   return closingPages(browserFixture(() => startWebhookDashboard(options)));
+}
+
+/** Makes the checks of endpoints that are pending now, and waits for their end. */
+export async function runChecks({ api, database }: WebhookDashboard): Promise<void> {
+  const { box } = api.deps;
+  const shared = { db: database.db, box, clock: systemClock, log: silentLog, reach: new Reach() };
+  const openClient = () => new HttpClient({ policy: LOOPBACK, maxIdle: 0 });
+  const made = { ...shared, openClient, newUlid: createUlids() };
+  const job = checksJob(made, new AbortController().signal);
+  await until("a check", async () => (await job.run({ reached: "" })).rows > 0);
+  await job.drain?.();
 }
 
 async function startWebhookDashboard(options: Options): Promise<WebhookDashboard> {

@@ -6,11 +6,16 @@ import {
   type AttemptRow,
 } from "../../../src/dashboard/app/pages/webhooks/data/filters.ts";
 import {
+  areComplete,
   changesOf,
   createBody,
   draftOf,
+  duplicateOf,
+  hasMoved,
   labelFor,
+  movedHeaders,
   newDraft,
+  type OwnHeader,
   urlHint,
 } from "../../../src/dashboard/app/pages/webhooks/data/draft.ts";
 import type { Subscription } from "../../../src/dashboard/app/pages/webhooks/data/reads.ts";
@@ -91,6 +96,38 @@ describe("a draft", () => {
   test("changes only the fields that differ; null events are a value", () => {
     const draft = { ...draftOf(subscription), label: "Two", events: null };
     expect(changesOf(draft, subscription)).toEqual({ label: "Two", events: null });
+  });
+});
+
+describe("the headers of a draft", () => {
+  const sent = (headers: readonly OwnHeader[] | undefined) =>
+    changesOf({ ...draftOf(subscription), headers }, subscription);
+
+  test("are sent as an object, without empty rows; no row removes them, and undefined keeps them", () => {
+    const rows = [
+      { name: " X-Api-Key ", value: "k" },
+      { name: "", value: "" },
+    ];
+    expect(sent(rows)).toEqual({ headers: { "X-Api-Key": "k" } });
+    expect(sent([])).toEqual({ headers: null });
+    expect(sent(undefined)).toEqual({});
+  });
+
+  test("need a name of their own and a value", () => {
+    const row = (name: string, value: string) => ({ name, value });
+    expect(areComplete([row("A", "1"), row("", "")])).toBe(true);
+    expect(areComplete([row("A", "")])).toBe(false);
+    expect(areComplete([row("", "1")])).toBe(false);
+    const twice = [row("A", "1"), row("a ", "2")];
+    expect(areComplete(twice)).toBe(false);
+    expect(twice.map((_, i) => duplicateOf(twice, i) !== undefined)).toEqual([false, true]);
+  });
+
+  test("are entered again, by their names, for another URL", () => {
+    const current = { ...subscription, header_names: ["A"] };
+    const draft = { ...draftOf(current), webhook_url: "https://other.example/" };
+    expect([hasMoved(draftOf(current), current), hasMoved(draft, current)]).toEqual([false, true]);
+    expect(movedHeaders(draft, current)).toEqual([{ name: "A", value: "" }]);
   });
 });
 

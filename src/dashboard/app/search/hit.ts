@@ -82,10 +82,10 @@ export function topicsLike(
 }
 
 const TABS: Readonly<Record<string, string>> = {
-  Overview: "health incident success rate latency chart",
+  Overview: "health incident success rate latency chart check endpoint",
   Deliveries: "events attempts failures resend recover send again redeliver export",
   Settings:
-    "url ordering payload signing secret rotate disable delete test batch standard webhooks",
+    "url ordering payload signing secret rotate disable delete test batch standard webhooks own custom headers sequence",
 };
 
 /** Returns the tabs of a subscription whose label, URL or actions match the search text. */

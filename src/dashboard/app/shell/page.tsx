@@ -1,7 +1,8 @@
 import { Component, type ComponentType, type ReactNode, useEffect, useState } from "react";
 import { useLocation } from "wouter";
 
-import { reloadSignedIn, type Role } from "../session/identity.ts";
+import { reloadSignedIn } from "../session/identity.ts";
+import type { Role } from "../session/roles.ts";
 import type { IconName } from "../ui/icon.tsx";
 import { ErrorNotice, Loading } from "../ui/states.tsx";
 

@@ -17,7 +17,7 @@ import { useDisclosure } from "@mantine/hooks";
 import type { ReactNode } from "react";
 import { Link, useLocation } from "wouter";
 
-import { roleName } from "../session/identity.ts";
+import { roleName } from "../session/roles.ts";
 import { useSession, useSessionState } from "../session/session.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Brand } from "./brand.tsx";
@@ -96,8 +96,8 @@ function Navigation({ areas, onChoose }: NavigationProps) {
         group === undefined ? (
           <AreaLinks key="" areas={grouped} onChoose={onChoose} />
         ) : (
-          <Box key={group} role="group" aria-label={group} className={css.areas}>
-            <Text size="xs" c="dimmed" fw={600} px="sm" aria-hidden>
+          <Box key={group} className={css.areas}>
+            <Text size="xs" c="dimmed" fw={600} px="sm">
               {group}
             </Text>
             <AreaLinks areas={grouped} onChoose={onChoose} />

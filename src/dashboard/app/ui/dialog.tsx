@@ -144,25 +144,42 @@ export function Confirm(props: ConfirmProps) {
   });
   return (
     <Dialog opened={opened} onClose={onClose} title={title} centered>
-      <Stack>
-        <Text component="div" size="sm">
-          {children}
-        </Text>
-        {error !== null && <ErrorNotice error={error} />}
-        <Group justify="flex-end">
-          <Button variant="default" onClick={onClose} disabled={isPending}>
-            Cancel
-          </Button>
-          <Button
-            {...(danger && { color: "red" })}
-            onClick={() => mutate()}
-            loading={isPending}
-            disabled={!isReady}
-          >
-            {action}
-          </Button>
-        </Group>
-      </Stack>
+      {/* A form, so that Enter in a field confirms, as in every other form. */}
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          // The event would bubble to a form in which the dialog is rendered.
+          event.stopPropagation();
+          if (isReady && !isPending) mutate();
+        }}
+      >
+        <Stack>
+          <Text component="div" size="sm">
+            {children}
+          </Text>
+          {error !== null && <ErrorNotice error={error} />}
+          <Group justify="flex-end">
+            {/* Without a field, the focus begins at the button that is safe to press. */}
+            <Button
+              variant="default"
+              onClick={onClose}
+              disabled={isPending}
+              data-autofocus={danger || undefined}
+            >
+              Cancel
+            </Button>
+            <Button
+              type="submit"
+              {...(danger && { color: "red" })}
+              loading={isPending}
+              disabled={!isReady}
+              data-autofocus={!danger || undefined}
+            >
+              {action}
+            </Button>
+          </Group>
+        </Stack>
+      </form>
     </Dialog>
   );
 }

@@ -1,5 +1,6 @@
 import type { ApiError } from "../../../api/client.ts";
 import { apiErrorOf } from "../api/client.ts";
+import { duration } from "./format.ts";
 
 interface ErrorMessage {
   readonly title: string;
@@ -8,13 +9,18 @@ interface ErrorMessage {
   readonly requestId: string;
 }
 
-/** Describes an error to users in a title and advice for the next step. */
-export function errorMessageOf(error: unknown): ErrorMessage {
+/**
+ * Describes an error to users in a title and advice for the next step. `isRead` is true if a page could not be read,
+ * which repeats the request once the server answers.
+ */
+export function errorMessageOf(error: unknown, isRead = false): ErrorMessage {
   const answer = apiErrorOf(error);
   if (answer === undefined)
     return {
       title: "The server cannot be reached.",
-      advice: "Check your network connection and try again. Your change was probably not saved.",
+      advice: isRead
+        ? "Check your network connection. This page loads as soon as the server answers."
+        : "Check your network connection and try again. Your change was probably not saved.",
       requestId: "",
     };
   if (answer.code === "step_up_required")
@@ -35,7 +41,8 @@ function adviceFor({ status, code, retryAfterS, errors }: ApiError): string {
   if (status === 404) return "It may have been deleted. Go back to the list and reload it.";
   if (status === 409)
     return CONFLICTS[code] ?? "The data has changed. Reload the page and try again.";
-  if (status === 429) return `Try again in ${retryAfterS ?? "a few"} seconds.`;
+  if (status === 429)
+    return `Try again in ${retryAfterS === undefined ? "a few seconds" : duration(retryAfterS)}.`;
   return "Try again. If the problem persists, contact support with the request id.";
 }
 

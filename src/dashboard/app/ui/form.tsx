@@ -239,11 +239,13 @@ interface ChoiceProps<T extends string> {
   readonly options: readonly Option<T>[];
   readonly onChange: (value: T) => void;
   readonly error?: string | undefined;
+  /** True if the selected option takes the focus when the choice appears, because it is the first field of a form. */
+  readonly isFirst?: boolean;
 }
 
 /** Radio buttons for a choice between a few options, each with a possible explanation. */
 export function Choice<T extends string>(props: ChoiceProps<T>) {
-  const { label, value, options, onChange, error } = props;
+  const { label, value, options, onChange, error, isFirst = false } = props;
   const choose = (text: string) => {
     const option = options.find((one) => one.value === text);
     if (option) onChange(option.value);
@@ -259,6 +261,9 @@ export function Choice<T extends string>(props: ChoiceProps<T>) {
             label={option.label}
             description={option.description}
             disabled={option.isDisabled ?? false}
+            // Autofocus is acceptable because the user has just opened the form.
+            // oxlint-disable-next-line jsx-a11y/no-autofocus
+            autoFocus={isFirst && option.value === value}
           />
         ))}
       </Stack>

@@ -39,9 +39,9 @@ export function PageHeader({
   const heading = useRef<HTMLHeadingElement>(null);
   usePageTitle(title);
   useEffect(() => {
-    // Leaves the focus in a dialog that was opened before the page had loaded.
-    const dialog = document.activeElement?.closest("[role=dialog]") ?? null;
-    if (dialog === null) heading.current?.focus({ preventScroll: true });
+    // Leaves the focus in a dialog that was opened before the page had loaded, and in a field of the page.
+    const focused = document.activeElement?.closest("[role=dialog], form") ?? null;
+    if (focused === null) heading.current?.focus({ preventScroll: true });
   }, []);
   return (
     <header className="page-header">
@@ -276,6 +276,21 @@ export function RowLink(props: PageLinkProps) {
 /** Link within a sentence, which looks like the text around it. */
 export function TextLink(props: PageLinkProps) {
   return <PageLink inherit underline="always" {...props} />;
+}
+
+interface GuideLinkProps {
+  /** Name of the guide, with an anchor if the link leads to one of its sections. */
+  readonly guide: string;
+  readonly children: ReactNode;
+}
+
+/** Link to a guide, which opens in another tab, so that a form keeps its place. */
+export function GuideLink({ guide, children }: GuideLinkProps) {
+  return (
+    <Anchor href={`/docs/${guide}`} target="_blank" inherit underline="always">
+      {children}
+    </Anchor>
+  );
 }
 
 interface LinkButtonProps {

@@ -1,8 +1,9 @@
 import { Alert, Button, Center, Group, Loader, Stack, Text, Title } from "@mantine/core";
 import type { UseQueryResult } from "@tanstack/react-query";
-import type { ReactNode } from "react";
+import { type ReactNode, useEffect, useEffectEvent } from "react";
 import { Link } from "wouter";
 
+import { apiErrorOf } from "../api/client.ts";
 import { errorMessageOf } from "./error-message.ts";
 import { Icon, type IconName } from "./icon.tsx";
 import { PageHeader } from "./layout.tsx";
@@ -43,6 +44,43 @@ export function EmptyState({
   );
 }
 
+const PROBE_MS = 3_000;
+
+/** Returns whether the server answers the request for this page. */
+async function isServed(): Promise<boolean> {
+  try {
+    const { status } = await fetch(location.href, { method: "HEAD" });
+    return status < 500;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Calls `retry` once the server answers again, if it did not answer when the error appeared. A server that answers and
+ * still causes the error is left to the user, because the error would come back at once.
+ */
+function useRecovery(error: unknown, retry: (() => void) | undefined): void {
+  const again = useEffectEvent(() => retry?.());
+  const mayRecover = retry !== undefined && apiErrorOf(error) === undefined;
+  useEffect(() => {
+    if (!mayRecover) return undefined;
+    let wasDown = !navigator.onLine;
+    const probe = async () => {
+      const isUp = await isServed();
+      if (isUp && wasDown) again();
+      wasDown ||= !isUp;
+    };
+    void probe();
+    const timer = setInterval(() => void probe(), PROBE_MS);
+    window.addEventListener("online", probe);
+    return () => {
+      clearInterval(timer);
+      window.removeEventListener("online", probe);
+    };
+  }, [mayRecover]);
+}
+
 export function ErrorNotice({
   error,
   retry,
@@ -50,7 +88,8 @@ export function ErrorNotice({
   readonly error: unknown;
   readonly retry?: () => void;
 }) {
-  const { title, advice, requestId } = errorMessageOf(error);
+  useRecovery(error, retry);
+  const { title, advice, requestId } = errorMessageOf(error, retry !== undefined);
   return (
     <Alert color="red" role="alert" icon={<Icon name="alert" />} title={title}>
       <Group justify="space-between">

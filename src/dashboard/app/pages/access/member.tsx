@@ -37,7 +37,10 @@ export function MemberAccess({ userId, isOwner }: MemberAccessProps) {
               <MemberTable
                 caption="Sessions"
                 rows={rows.filter(isTheirs)}
-                columns={({ user_name: _, ...one }) => sessionColumns(one, endSession)}
+                columns={(session) => {
+                  const { user_name: _, ...one } = session;
+                  return sessionColumns(one, endSession);
+                }}
                 empty="Not signed in anywhere."
               />
             )}

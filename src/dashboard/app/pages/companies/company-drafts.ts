@@ -3,6 +3,12 @@
  * text means that the value is absent.
  */
 
+export interface CompanyChoice {
+  readonly id: number;
+  readonly name: string;
+  readonly stores: readonly { readonly id: number; readonly name: string }[];
+}
+
 export interface CompanyDraft {
   readonly name: string;
   readonly primary_color: string;

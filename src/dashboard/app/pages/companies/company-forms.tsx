@@ -95,9 +95,10 @@ export function NewAccount({ partnerId, onClose }: NewAccountProps) {
     ...draft,
     plan_id: draft.plan_id || plans[0]?.id || 0,
   });
+  const initial: AccountDraft = { ...EMPTY_ACCOUNT, partner_id: partnerId };
   const form = useForm({
     name: partnerId === undefined ? "new account" : `new account of ${partnerId}`,
-    initial: { ...EMPTY_ACCOUNT, partner_id: partnerId },
+    initial,
     send: (draft) => createAccount(withPlan(draft)),
     done: ({ name }) => `${name} is created. Invite its first owner next.`,
     onDone: ({ id }) => {

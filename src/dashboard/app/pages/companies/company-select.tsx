@@ -5,12 +5,8 @@ import { useState } from "react";
 
 import { useApi, useSession } from "../../session/session.tsx";
 import { ChoiceFilter, type FilterField } from "../../ui/filters.tsx";
-import {
-  type CompanyChoice,
-  companyChoicesOptions,
-  companyOptions,
-  type CompanyType,
-} from "./data.ts";
+import type { CompanyChoice } from "./company-drafts.ts";
+import { companyChoicesOptions, companyOptions, type CompanyType } from "./data.ts";
 
 type AnyType = CompanyType | "platform";
 

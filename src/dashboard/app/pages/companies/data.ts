@@ -10,6 +10,7 @@ import {
   type AccountDraft,
   changedAccount,
   changedPartner,
+  type CompanyChoice,
   partnerBody,
   type PartnerDraft,
 } from "./company-drafts.ts";
@@ -19,12 +20,6 @@ export type CompanyType = "partner" | "account";
 
 type AccountFilter = QueryOf<ApiClient["admin"]["accounts"]["get"]>;
 export type CompanyFilter = QueryOf<ApiClient["admin"]["partners"]["get"]>;
-
-export interface CompanyChoice {
-  readonly id: number;
-  readonly name: string;
-  readonly stores: readonly { readonly id: number; readonly name: string }[];
-}
 
 /** Cached names may be up to a minute old, because names rarely change. */
 const NAMES_STALE_MS = 60_000;

@@ -4,7 +4,7 @@ import type { ReactNode } from "react";
 import { Link, useParams } from "wouter";
 
 import "@mantine/core/styles/ColorSwatch.css";
-import { roleName } from "../../session/identity.ts";
+import { roleName } from "../../session/roles.ts";
 import { useApi } from "../../session/session.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
 import { CopyableId } from "../../ui/copy.tsx";
@@ -72,7 +72,7 @@ function PartnerPage({ id }: IdProps) {
           type="partner"
           company={one}
           kind="Partner"
-          edit={(close) => <EditPartner partner={one} onClose={close} />}
+          renderForm={(close) => <EditPartner partner={one} onClose={close} />}
           link={
             <Button component={Link} href={`/companies/${id}/webhooks`}>
               Webhooks
@@ -103,7 +103,7 @@ function AccountPage({ id }: IdProps) {
               Account of <PartnerLink account={one} />
             </>
           }
-          edit={(close) => <EditAccount account={one} onClose={close} />}
+          renderForm={(close) => <EditAccount account={one} onClose={close} />}
           facts={[
             ["Partner", <PartnerLink key="partner" account={one} />],
             ["Plan", one.plan.name],
@@ -126,7 +126,7 @@ interface CompanyPageProps {
   /** What the company is, below its name. */
   readonly kind: ReactNode;
   /** Returns the form that changes the company. */
-  readonly edit: (close: () => void) => ReactNode;
+  readonly renderForm: (close: () => void) => ReactNode;
   readonly link?: ReactNode;
   /** Settings that only companies of this type have. */
   readonly facts: readonly (readonly [name: string, value: ReactNode])[];
@@ -134,9 +134,9 @@ interface CompanyPageProps {
   readonly part: { readonly name: string; readonly title: string; readonly content: ReactNode };
 }
 
-function CompanyPage({ type, company, kind, edit, link, facts, part }: CompanyPageProps) {
+function CompanyPage({ type, company, kind, renderForm, link, facts, part }: CompanyPageProps) {
   const { get, set } = useFilters(["tab"]);
-  const { id, name } = company;
+  const { name } = company;
   const tabs = {
     details: {
       title: "Details",
@@ -160,7 +160,7 @@ function CompanyPage({ type, company, kind, edit, link, facts, part }: CompanyPa
         actions={
           <>
             <DialogButton label="Edit" title={`Edit ${name}`} button={{ variant: "default" }}>
-              {edit}
+              {renderForm}
             </DialogButton>
             {link}
           </>

@@ -2,7 +2,7 @@ import { Group, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useParams } from "wouter";
 
-import { roleName } from "../../session/identity.ts";
+import { roleName } from "../../session/roles.ts";
 import { useApi, useSession } from "../../session/session.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
 import { CopyableId } from "../../ui/copy.tsx";

@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { Link, useParams } from "wouter";
 
-import { roleName } from "../../session/identity.ts";
+import { roleName } from "../../session/roles.ts";
 import { useApi } from "../../session/session.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
 import { CopyableId } from "../../ui/copy.tsx";

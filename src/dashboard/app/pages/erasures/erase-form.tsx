@@ -96,7 +96,7 @@ function UserWithEmail({ email, onChoose }: UserWithEmailProps) {
   });
   if (!user || typed !== email) return null;
   return (
-    <Text size="sm" role="status">
+    <Text size="sm" component="output" display="block">
       {user.name} of {user.company.name} signs in with this email.{" "}
       <LinkButton onClick={() => onChoose(user.id)}>Erase the user instead</LinkButton>, or both,
       one after the other.

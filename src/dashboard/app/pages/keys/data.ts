@@ -116,18 +116,20 @@ export interface IntegrationDraft {
   readonly scopes: readonly Scope[];
 }
 
+const integrationBody = ({ name, scopes }: IntegrationDraft) => ({
+  name: name.trim(),
+  scopes: [...scopes],
+});
+
 /** Requests that create, change or delete integrations. Each request invalidates the cached list. */
 export function useIntegrationActions() {
   const { integrations } = useApi().partner;
   const { inBackground, andRead } = useRefresh(["integrations"]);
-  const bodyOf = ({ name, scopes }: IntegrationDraft) => ({
-    name: name.trim(),
-    scopes: [...scopes],
-  });
   return {
-    create: (draft: IntegrationDraft) => inBackground(answerOf(integrations.post(bodyOf(draft)))),
+    create: (draft: IntegrationDraft) =>
+      inBackground(answerOf(integrations.post(integrationBody(draft)))),
     change: (id: number, draft: IntegrationDraft) =>
-      inBackground(answerOf(integrations({ id }).patch(bodyOf(draft)))),
+      inBackground(answerOf(integrations({ id }).patch(integrationBody(draft)))),
     remove: (id: number) => andRead(answerOf(integrations({ id }).delete())),
   };
 }

@@ -1,6 +1,6 @@
 import { Alert, Button, Menu, Stack, Text, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useEffectEvent, useState } from "react";
+import { useEffect, useEffectEvent, useRef } from "react";
 
 import { useApi } from "../../session/session.tsx";
 import { Confirm, Dialog } from "../../ui/dialog.tsx";
@@ -191,10 +191,10 @@ function IntegrationToken({ integration, onClose }: IntegrationTokenProps) {
     queryKey: options.queryKey,
     onClose,
   });
-  const [isOpened, setOpened] = useState(false);
+  const isOpened = useRef(false);
   const open = useEffectEvent((isThere: boolean) => {
-    if (!isOpened) state.open(isThere);
-    setOpened(true);
+    if (!isOpened.current) state.open(isThere);
+    isOpened.current = true;
   });
   useEffect(() => {
     if (tokens !== undefined) open(tokens.has(id));

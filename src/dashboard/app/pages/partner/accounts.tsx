@@ -57,7 +57,11 @@ function columnsOf(
   onAct: (account: Account) => void,
 ): Readonly<Record<string, ReactNode>> {
   return {
-    Name: <CellText title={<RowLink href={`/accounts/${one.id}`}>{one.name}</RowLink>}>ID {one.id}</CellText>,
+    Name: (
+      <CellText title={<RowLink href={`/accounts/${one.id}`}>{one.name}</RowLink>}>
+        ID {one.id}
+      </CellText>
+    ),
     Plan: one.plan.name,
     Stores: counted(one.stores.length, "store"),
     State: <StateBadge state={one.is_active ? "active" : "inactive"} />,

@@ -1,6 +1,6 @@
 import { NativeSelect, Text, TextInput } from "@mantine/core";
 
-import { roleName } from "../../session/identity.ts";
+import { roleName } from "../../session/roles.ts";
 import { useApi, useSession } from "../../session/session.tsx";
 import { DialogButton } from "../../ui/dialog.tsx";
 import { Form, useForm } from "../../ui/form.tsx";

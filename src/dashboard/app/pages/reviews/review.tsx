@@ -14,7 +14,7 @@ import { useParams } from "wouter";
 
 import css from "./review.module.css";
 import { apiErrorOf, fieldError } from "../../api/client.ts";
-import { roleName } from "../../session/identity.ts";
+import { roleName } from "../../session/roles.ts";
 import { useApi, useSession } from "../../session/session.tsx";
 import { Stars, StateBadge } from "../../ui/badges.tsx";
 import { errorMessageOf } from "../../ui/error-message.ts";

@@ -10,7 +10,7 @@ import { useQuery } from "@tanstack/react-query";
 
 import "@mantine/core/styles/Pill.css";
 import "@mantine/core/styles/PillsInput.css";
-import { roleName } from "../../session/identity.ts";
+import { roleName } from "../../session/roles.ts";
 import { useApi } from "../../session/session.tsx";
 import { Form, type FormState, useForm } from "../../ui/form.tsx";
 import { CompanySelect } from "../companies/company-select.tsx";

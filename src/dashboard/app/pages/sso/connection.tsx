@@ -3,7 +3,7 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { useLocation, useParams } from "wouter";
 
 import { apiErrorOf } from "../../api/client.ts";
-import { roleName } from "../../session/identity.ts";
+import { roleName } from "../../session/roles.ts";
 import { useApi } from "../../session/session.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
 import { Copy } from "../../ui/copy.tsx";

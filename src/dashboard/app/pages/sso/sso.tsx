@@ -1,6 +1,6 @@
 import { useLocation } from "wouter";
 
-import { roleName } from "../../session/identity.ts";
+import { roleName } from "../../session/roles.ts";
 import { useApi } from "../../session/session.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
 import { DialogButton } from "../../ui/dialog.tsx";

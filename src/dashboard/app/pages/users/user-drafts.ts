@@ -1,5 +1,5 @@
-import type { Role } from "../../session/identity.ts";
-import type { CompanyChoice } from "../companies/data.ts";
+import type { Role } from "../../session/roles.ts";
+import type { CompanyChoice } from "../companies/company-drafts.ts";
 
 /**
  * Maps a role to the type of company that users with this role belong to. The API rejects users in a company of

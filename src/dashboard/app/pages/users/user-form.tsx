@@ -1,9 +1,9 @@
 import { MultiSelect, NativeSelect, PasswordInput, TextInput } from "@mantine/core";
 
-import { roleName, ROLES } from "../../session/identity.ts";
+import { roleName, ROLES } from "../../session/roles.ts";
 import { Form, type FormState, useForm } from "../../ui/form.tsx";
 import { CompanySelect } from "../companies/company-select.tsx";
-import type { CompanyChoice } from "../companies/data.ts";
+import type { CompanyChoice } from "../companies/company-drafts.ts";
 import { type User, useUserActions } from "./data.ts";
 import {
   COMPANY_TYPE_OF,

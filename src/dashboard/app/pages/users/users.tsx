@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 
-import { roleName, ROLES } from "../../session/identity.ts";
+import { roleName, ROLES } from "../../session/roles.ts";
 import { useApi } from "../../session/session.tsx";
 import { Highlighted } from "../../ui/badges.tsx";
 import { DialogButton } from "../../ui/dialog.tsx";

@@ -1,6 +1,5 @@
-import { Button, Group, Paper, Stack, Stepper, Text, TextInput, Title } from "@mantine/core";
+import { Button, Group, Paper, Stack, Stepper, Title } from "@mantine/core";
 import "@mantine/core/styles/Stepper.css";
-import { useDisclosure } from "@mantine/hooks";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
@@ -9,23 +8,18 @@ import { fieldError } from "../../api/client.ts";
 import { Choice } from "../../ui/form.tsx";
 import { Form, type FormState, SubmitButton, useForm } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { PageHeader, Panel } from "../../ui/layout.tsx";
+import { PageHeader } from "../../ui/layout.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";
 import { useReader } from "./data/data.ts";
-import { type Draft, draftOf, labelFor, newDraft, urlHint } from "./data/draft.ts";
-import {
-  type DeliveryKind,
-  type Subscription,
-  subscriptionOptions,
-  type SubscriptionProps,
-  subscriptionsOptions,
-} from "./data/reads.ts";
+import { areComplete, type Draft, labelFor, newDraft, urlHint } from "./data/draft.ts";
+import { type DeliveryKind, type Subscription, subscriptionsOptions } from "./data/reads.ts";
 import { KINDS } from "./data/subscription-words.ts";
-import { useCreateSubscription, useSubscriptionActions } from "./data/use-subscription-actions.ts";
-import { DeliveryFields } from "./form/delivery-fields.tsx";
-import { EndpointFields, type FieldsProps } from "./form/endpoint-fields.tsx";
-import { freshSecrets, keepSecrets, SigningSecret, VerifyCode } from "./form/verify-code.tsx";
-import { TestEvent } from "./test-event.tsx";
+import { useCreateSubscription } from "./data/use-subscription-actions.ts";
+import { DeliverySettings, EventFields, WithPreview } from "./form/delivery-fields.tsx";
+import { type FieldsProps, IntervalField, LabelField, UrlField } from "./form/endpoint-fields.tsx";
+import { NewHeaders } from "./form/own-headers.tsx";
+import { keepSecrets } from "./form/verify-code.tsx";
+import { VerifyStep } from "./verify-step.tsx";
 import css from "./webhooks.module.css";
 
 /**
@@ -88,104 +82,6 @@ function FreeSlotForm({ taken, requestedKind }: FreeSlotFormProps) {
   return <CreateForm taken={taken} initialKind={first.kind} />;
 }
 
-/**
- * Last step of the creation: shows the signing secret, sample code that verifies signatures, and a button that
- * sends a test event.
- */
-function VerifyStep({ id }: { readonly id: string }) {
-  const { data } = useQuery(subscriptionOptions(useReader(), id));
-  const [fresh] = useState(freshSecrets(useQueryClient(), id));
-  useEffect(() => {
-    globalThis.scrollTo(0, 0);
-  }, []);
-  return (
-    <Stack maw={760} gap="lg">
-      <Text size="sm">
-        {data === undefined ? "The subscription" : `“${data.label}”`} is active. Complete three
-        steps so that your endpoint accepts only our events.
-      </Text>
-      <Panel title="1. Store the secret">
-        <Text size="sm" mb="sm">
-          Store it in the secret store of your endpoint, not in its code. You can view it again in
-          the settings at any time.
-        </Text>
-        <SigningSecret id={id} {...(fresh !== undefined && { fresh })} />
-      </Panel>
-      <Panel title="2. Verify signatures">
-        <VerifyCode />
-      </Panel>
-      <Panel title="3. Send a test event">
-        <Text size="sm" mb="sm">
-          A <code>webhook.test</code> is signed, sent, retried and recorded like every event.
-        </Text>
-        {data !== undefined && (
-          <>
-            <UrlForm subscription={data} />
-            {/* The `key` mounts a new component when the URL changes, so that the result of a test of the former
-               URL disappears. */}
-            <TestEvent id={id} key={data.webhook_url} />
-          </>
-        )}
-      </Panel>
-      <Group justify="flex-end">
-        <Button component={Link} href={`/webhooks/${id}`} variant="default">
-          Go to the subscription
-        </Button>
-      </Group>
-    </Stack>
-  );
-}
-
-/** Shows the URL of a subscription, and lets the user correct it in place. */
-function UrlForm({ subscription }: SubscriptionProps) {
-  const { update } = useSubscriptionActions(subscription.id);
-  const [isOpen, { open, close }] = useDisclosure();
-  const form = useForm({
-    initial: draftOf(subscription),
-    send: (draft) => update(draft, subscription),
-    onDone: (_, changes) => {
-      changes.reset();
-      close();
-    },
-  });
-  const hint = urlHint(form.draft.webhook_url.trim());
-  if (!isOpen)
-    return (
-      <Group gap="xs" mb="sm">
-        <Text size="sm" className="mono">
-          {subscription.webhook_url}
-        </Text>
-        <Button size="compact-sm" variant="subtle" onClick={open}>
-          Edit URL
-        </Button>
-      </Group>
-    );
-  return (
-    <Form
-      form={form}
-      gap="xs"
-      buttons={
-        <Group gap="xs" mb="sm">
-          <SubmitButton form={form} size="xs" isReady={hint?.kind !== "error"}>
-            Save URL
-          </SubmitButton>
-          <Button size="xs" variant="default" onClick={close}>
-            Cancel
-          </Button>
-        </Group>
-      }
-    >
-      <TextInput
-        label="Endpoint URL"
-        type="url"
-        data-autofocus
-        {...form.text("webhook_url")}
-        description={hint?.text}
-      />
-    </Form>
-  );
-}
-
 interface CreateFormProps {
   readonly taken: readonly Subscription[];
   readonly initialKind: DeliveryKind;
@@ -194,8 +90,9 @@ interface CreateFormProps {
 function CreateForm({ taken, initialKind }: CreateFormProps) {
   const [step, setStep] = useState(0);
   const form = useCreation(initialKind, () => setStep(0));
-  const { label, webhook_url: url } = form.draft;
-  const isReady = label.trim() !== "" && url !== "" && urlHint(url.trim())?.kind !== "error";
+  const { label, webhook_url: url, headers } = form.draft;
+  const isUrl = url !== "" && urlHint(url.trim())?.kind !== "error";
+  const isReady = label.trim() !== "" && isUrl && areComplete(headers);
   const isFirst = step === 0;
   return (
     <>
@@ -203,7 +100,13 @@ function CreateForm({ taken, initialKind }: CreateFormProps) {
         active={step}
         onStep={(next) => (next === 0 || isReady) && setStep(Math.min(next, 1))}
       />
-      <Paper withBorder p="lg" {...(isFirst && { maw: 760 })}>
+      <Paper
+        withBorder
+        p={{ base: "md", sm: "lg" }}
+        component="section"
+        aria-label={stepTitle(step)}
+        {...(isFirst && { maw: 760 })}
+      >
         <Form
           form={isFirst ? { ...form, submit: () => setStep(1) } : form}
           gap="lg"
@@ -225,8 +128,22 @@ function CreateForm({ taken, initialKind }: CreateFormProps) {
           }
         >
           <StepTitle step={step} />
-          {isFirst && <KindChoice taken={taken} form={form} />}
-          {isFirst ? <EndpointFields form={form} /> : <DeliveryFields form={form} />}
+          {isFirst ? (
+            <>
+              <UrlField form={form} isFirst />
+              <LabelField form={form} />
+              <KindChoice taken={taken} form={form} />
+              <IntervalField form={form} />
+              <NewHeaders form={form} />
+            </>
+          ) : (
+            <WithPreview form={form}>
+              <Stack gap="lg">
+                <EventFields form={form} />
+                <DeliverySettings form={form} />
+              </Stack>
+            </WithPreview>
+          )}
         </Form>
       </Paper>
     </>
@@ -240,6 +157,7 @@ function useCreation(kind: DeliveryKind, onEndpointError: () => void): FormState
   const [, navigate] = useLocation();
   return useForm({
     name: "new subscription",
+    secrets: ["headers"],
     initial: newDraft(kind),
     alongside: ({ webhook_url: url }, { label, webhook_url: before }) =>
       url !== undefined && label === labelFor(before) ? { label: labelFor(url) } : {},
@@ -256,27 +174,32 @@ function useCreation(kind: DeliveryKind, onEndpointError: () => void): FormState
 }
 
 const isAboutEndpoint = (error: unknown): boolean =>
-  ["webhook_url", "label", "batch_interval_hours"].some(
+  ["webhook_url", "label", "batch_interval_hours", "headers"].some(
     (field) => fieldError(error, field) !== undefined,
   );
 
 /**
- * Title of a step. Takes the focus when the step changes, so that screen readers announce the step. It is rendered
- * inside the form, so that the form moves the focus to an invalid field after the title has taken it.
+ * Title of a step. When the step changes, the first field of the step takes the focus, so that Enter goes on. The title
+ * is rendered inside the form, so that the form moves the focus to an invalid field afterwards.
  */
 function StepTitle({ step }: { readonly step: number }) {
   const heading = useRef<HTMLHeadingElement>(null);
   const shown = useRef(step);
   useEffect(() => {
-    if (shown.current !== step) heading.current?.focus();
+    if (shown.current !== step)
+      heading.current?.closest("form")?.querySelector<HTMLElement>(FIRST_FIELD)?.focus();
     shown.current = step;
   }, [step]);
   return (
-    <Title order={2} size="h4" ref={heading} tabIndex={-1}>
-      {step === 0 ? "Where events go" : "What is sent"}
+    <Title order={2} size="h4" ref={heading}>
+      {stepTitle(step)}
     </Title>
   );
 }
+
+const stepTitle = (step: number) => (step === 0 ? "Where events go" : "What is sent");
+
+const FIRST_FIELD = "input:not([type=radio]), input[type=radio]:checked";
 
 interface KindChoiceProps extends FieldsProps {
   readonly taken: readonly Subscription[];

@@ -17,6 +17,7 @@ import { useIsReadOnly, useReader, useSubscriptionLive, useViewedPartner } from 
 import { type Subscription, subscriptionOptions, type SubscriptionProps } from "./data/reads.ts";
 import { Deliveries } from "./deliveries/deliveries.tsx";
 import { DisabledBanner } from "./disabled-banner.tsx";
+import { CheckButton } from "./form/endpoint-check.tsx";
 import { eventsInWords, kindTitle } from "./data/subscription-words.ts";
 import { ConditionBadge } from "./stats/health-summary.tsx";
 import { Overview } from "./overview.tsx";
@@ -64,6 +65,7 @@ function SubscriptionPage({ subscription }: SubscriptionProps) {
                 name={`“${subscription.label}” of ${partner.name}`}
               />
             )}
+            {!isReadOnly && <CheckButton subscription={subscription} />}
             {!isReadOnly && (
               <TestButton
                 subscription={subscription}
@@ -104,7 +106,11 @@ function SubscriptionPage({ subscription }: SubscriptionProps) {
             content: isReadOnly ? (
               <ReadOnlySettings subscription={subscription} />
             ) : (
-              <Settings subscription={subscription} />
+              <Settings
+                subscription={subscription}
+                // The `key` drops the result of a test of the URL before.
+                test={<TestEvent key={subscription.webhook_url} id={id} isFirst />}
+              />
             ),
           },
         }}
@@ -193,8 +199,10 @@ function settingsOf(one: Subscription): Readonly<Record<string, ReactNode>> {
       Body: one.payload_mode === "full" ? "Full" : "Minimal",
       Order: one.ordering === "review" ? "Strict per review" : "Strict across all events",
       "Our emails": one.suppress_native_notifications ? "Off" : "On",
+      "Sequence headers": one.sequence_headers ? "Sent" : "Not sent",
     }),
     "Standard Webhooks": one.standard_webhooks ? "Headers sent" : "Headers not sent",
+    "Own headers": one.header_names.length === 0 ? "None" : one.header_names.join(", "),
     Secret: (
       <>
         Fingerprint <code>{one.secret_fingerprint}</code>

@@ -24,10 +24,12 @@ interface TestEventProps {
   readonly id: string;
   /** Name of the event that is sent as a test; `webhook.test` if absent. */
   readonly event?: string;
+  /** True if the button takes the focus when it appears, because the test is the next step. */
+  readonly isFirst?: boolean;
 }
 
 /** Sends a test event when the user asks for it, and shows the progress of the delivery. */
-export function TestEvent({ id, event }: TestEventProps) {
+export function TestEvent({ id, event, isFirst = false }: TestEventProps) {
   const { sendTest } = useSubscriptionActions(id);
   const [eventId, setEventId] = useState<string>();
   const { mutate, error, isPending } = useMutation({
@@ -38,6 +40,10 @@ export function TestEvent({ id, event }: TestEventProps) {
     <Stack gap="sm">
       <Group>
         <Button
+          data-autofocus
+          // Autofocus is acceptable because the user has just saved the URL and will test it next.
+          // oxlint-disable-next-line jsx-a11y/no-autofocus
+          autoFocus={isFirst}
           onClick={() => mutate()}
           loading={isPending}
           leftSection={<Icon name="send" size={16} />}
@@ -99,7 +105,7 @@ export function EnablingTest({ subscription, eventId, onSent, onClose }: Enablin
 
 function decisionInWords(subscription: Subscription, eventId: string): string {
   if (subscription.pending_test_event_id === eventId)
-    return "The subscription is enabled when your endpoint answers with a 2xx status. Until then its events are held.";
+    return "If your endpoint answers with a 2xx status, the subscription is enabled. Until then its events are held.";
   if (subscription.is_active) return "The subscription is enabled. Held events are sent in order.";
   return "The subscription stays disabled, and its events are held.";
 }

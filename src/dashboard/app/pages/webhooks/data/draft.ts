@@ -13,10 +13,19 @@ export interface Draft extends Pick<
   | "suppress_native_notifications"
   | "ordering"
   | "standard_webhooks"
+  | "sequence_headers"
 > {
   /** Names of the selected events; null for all events, including those added in the future. */
   readonly events: readonly string[] | null;
   readonly batch_interval_hours: number;
+  /** Headers that replace the saved ones; undefined to keep them, because no response contains their values. */
+  readonly headers: readonly OwnHeader[] | undefined;
+}
+
+/** A header that the partner adds to all deliveries of a subscription. */
+export interface OwnHeader {
+  readonly name: string;
+  readonly value: string;
 }
 
 const DEFAULT_INTERVAL_HOURS = 4;
@@ -31,27 +40,73 @@ export function newDraft(kind: DeliveryKind): Draft {
     suppress_native_notifications: false,
     ordering: "subscription",
     standard_webhooks: false,
+    sequence_headers: false,
     batch_interval_hours: DEFAULT_INTERVAL_HOURS,
+    headers: undefined,
   };
 }
 
 export const draftOf = (one: Subscription): Draft => ({
   ...one,
   batch_interval_hours: one.batch_interval_hours ?? DEFAULT_INTERVAL_HOURS,
+  headers: undefined,
 });
 
 /** Returns the settings that apply to the draft's kind of subscription, as fields of a request. */
 function fieldsOf(draft: Draft) {
-  const { events, payload_mode, suppress_native_notifications, ordering } = draft;
+  const { events, payload_mode, suppress_native_notifications, ordering, headers } = draft;
   const common = {
     label: draft.label.trim(),
     webhook_url: draft.webhook_url.trim(),
     standard_webhooks: draft.standard_webhooks,
+    ...(headers !== undefined && { headers: headersOf(headers) }),
   };
   if (draft.delivery_kind === "batch")
     return { ...common, batch_interval_hours: draft.batch_interval_hours };
-  return { ...common, events, payload_mode, suppress_native_notifications, ordering };
+  const ofEvents = { events, payload_mode, suppress_native_notifications, ordering };
+  return { ...common, ...ofEvents, sequence_headers: draft.sequence_headers };
 }
+
+/** Returns headers as the field of a request: null for none. A row that is empty is left out. */
+function headersOf(rows: readonly OwnHeader[]): Readonly<Record<string, string>> | null {
+  const filled = rows.filter(({ name, value }) => name.trim() !== "" || value !== "");
+  if (filled.length === 0) return null;
+  return Object.fromEntries(filled.map(({ name, value }) => [name.trim(), value.trim()]));
+}
+
+/**
+ * Returns whether each header has a name of its own and a value. The API cannot tell two headers of the same name,
+ * because a request contains them as an object.
+ */
+export function areComplete(rows: readonly OwnHeader[] = []): boolean {
+  return rows.every(
+    ({ name, value }, i) =>
+      (name.trim() === "") === (value.trim() === "") && duplicateOf(rows, i) === undefined,
+  );
+}
+
+/** Returns the error of a header whose name an earlier one has, too; case does not count. */
+export function duplicateOf(rows: readonly OwnHeader[], index: number): string | undefined {
+  const nameAt = (i: number) => (rows[i]?.name ?? "").trim().toLowerCase();
+  const isTwice =
+    nameAt(index) !== "" && rows.slice(0, index).some((_, i) => nameAt(i) === nameAt(index));
+  return isTwice ? "This name is already used above." : undefined;
+}
+
+export const hasMoved = (draft: Draft, current: Subscription): boolean =>
+  draft.webhook_url.trim() !== current.webhook_url;
+
+/**
+ * Returns the headers that the form of another URL shows. The API requires the headers of the subscription again, so
+ * that nobody has values sent elsewhere that they cannot read (contract 6.22).
+ */
+export function movedHeaders(draft: Draft, current: Subscription): readonly OwnHeader[] {
+  return draft.headers ?? withoutValues(current.header_names);
+}
+
+/** Returns a row for each name of a header, in which the user enters the value again. */
+export const withoutValues = (names: readonly string[]): readonly OwnHeader[] =>
+  names.map((name) => ({ name, value: "" }));
 
 export function createBody(draft: Draft) {
   return { delivery_kind: draft.delivery_kind, ...fieldsOf(draft) };

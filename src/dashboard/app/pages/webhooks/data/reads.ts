@@ -149,6 +149,27 @@ export const deliveryOptions = (reader: Reader, id: string, eventId: string) =>
     },
   });
 
+const CHECK_MS = 1_000;
+
+/** Reads the report of a check of the endpoint, and polls it until the check has ended. */
+export const checkOptions = (reader: Reader, id: string, checkId: string) =>
+  queryOptions({
+    queryKey: subscriptionKey(id, "check", checkId),
+    queryFn: () => answerOf(readableAt(reader, id).check({ checkId }).get()),
+    refetchInterval: ({ state: { data } }) =>
+      data === undefined || data.finished_at === null ? CHECK_MS : false,
+  });
+
+/** Id of the newest check that this page has requested; null before the first one. */
+export const newestCheckOptions = (id: string) => {
+  const queryKey = subscriptionKey(id, "newest-check");
+  return queryOptions<string | null>({
+    queryKey,
+    queryFn: ({ client }) => client.getQueryData<string>(queryKey) ?? null,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+};
+
 const DELIVERIES_PER_PAGE = 100;
 
 export function readDeliveries(
@@ -251,4 +272,6 @@ export type Incident = DataOf<typeof incidentOptions>;
 export type PastIncident = DataOf<typeof pastIncidentsOptions>["incidents"][number];
 export type Stats = DataOf<typeof statsOptions>;
 export type Delivery = DataOf<typeof deliveryOptions>;
+export type CheckReport = DataOf<typeof checkOptions>;
+export type CheckFinding = CheckReport["findings"][number];
 export type Attempt = Delivery["attempts"][number];

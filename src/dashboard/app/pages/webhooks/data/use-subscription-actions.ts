@@ -5,6 +5,7 @@ import { useReader } from "./data.ts";
 import {
   deliveryAt,
   deliveryOptions,
+  newestCheckOptions,
   type Reader,
   RESENT,
   type Subscription,
@@ -120,6 +121,8 @@ function settingActions(reader: Reader, queries: QueryClient, id: string) {
         ...rotated
       } = await answerOf(subscription["rotate-secret"].post(body));
       queries.setQueryData(queryKey, rotated);
+      // A report from before the rotation says nothing about the new secret.
+      queries.setQueryData(newestCheckOptions(id).queryKey, null);
       return { secret, standard_webhooks_secret: standard };
     },
     endPreviousSecret: async () => {
@@ -141,6 +144,11 @@ function deliveryActions(reader: Reader, queries: QueryClient, id: string) {
     return answer;
   };
   return {
+    /** Requests a check of the endpoint. While one is under way, the API returns the id of that one. */
+    requestCheck: async () => {
+      const { check_id: checkId } = await answerOf(subscription.check.post());
+      queries.setQueryData(newestCheckOptions(id).queryKey, checkId);
+    },
     /** Sends a test event, by default `webhook.test`, and returns the id of the event. */
     sendTest: async (event?: string): Promise<string> => {
       type Body = Parameters<typeof subscription.test.post>[0];

@@ -30,18 +30,19 @@ interface PaneProps extends NeighbourProps {
   readonly onShow: (eventId: string | undefined) => void;
 }
 
+const selectedRow = () => document.querySelector<HTMLElement>(".row-link[aria-current]");
+
 /** Shows a delivery beside the list that it was selected in. */
 export function DeliveryPane({ id, eventId, onShow }: PaneProps) {
   const delivery = useQuery(deliveryOptions(useReader(), id, eventId));
   const heading = useRef<HTMLHeadingElement>(null);
-  const row = () => document.querySelector<HTMLElement>(".row-link[aria-current]");
   const close = () => {
-    row()?.focus({ preventScroll: true });
+    selectedRow()?.focus({ preventScroll: true });
     onShow(undefined);
   };
   useHotkeys([["Escape", () => !hasDialog() && close()]]);
   useEffect(() => {
-    row()?.scrollIntoView({ block: "nearest" });
+    selectedRow()?.scrollIntoView({ block: "nearest" });
     // Screen readers continue in the pane. Closing it leads back to the row.
     heading.current?.focus({ preventScroll: true });
   }, []);

@@ -101,7 +101,11 @@ function ResendDialog({ subscription, onClose }: ResendProps & { readonly onClos
       }}
     >
       <Stack>
-        {!isActive && <Alert color="yellow"><NothingSent id={id} /></Alert>}
+        {!isActive && (
+          <Alert color="yellow">
+            <NothingSent id={id} />
+          </Alert>
+        )}
         <Choice
           label="Which undelivered events"
           value={isFiltered ? "filtered" : "period"}

@@ -1,4 +1,4 @@
-import { Select, Stack, TextInput } from "@mantine/core";
+import { Select, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 
 import type { FormState } from "../../../ui/form.tsx";
@@ -11,25 +11,13 @@ export interface FieldsProps {
   readonly form: FormState<Draft>;
 }
 
-export function EndpointFields({ form }: FieldsProps) {
-  return (
-    <Stack>
-      <UrlField form={form} />
-      <TextInput
-        label="Label"
-        description="A name for your team. It is not sent to your endpoint."
-        required
-        maxLength={100}
-        {...form.text("label")}
-        error={labelled("The label", form.errorOf("label"))}
-      />
-      {form.draft.delivery_kind === "batch" && <IntervalField form={form} />}
-    </Stack>
-  );
+interface UrlFieldProps extends FieldsProps {
+  /** True if the field takes the focus when it appears, because the user types into it next. */
+  readonly isFirst?: boolean;
 }
 
 /** Form field for the webhook URL, with hints while the user types. The API makes the final decision. */
-function UrlField({ form }: FieldsProps) {
+export function UrlField({ form, isFirst = false }: UrlFieldProps) {
   const hint = urlHint(form.draft.webhook_url.trim());
   const error = labelled("The URL", form.errorOf("webhook_url"));
   return (
@@ -46,15 +34,33 @@ function UrlField({ form }: FieldsProps) {
       autoComplete="off"
       spellCheck={false}
       required
+      // Autofocus is acceptable because the user has just opened the form and will type the URL next.
+      // oxlint-disable-next-line jsx-a11y/no-autofocus
+      autoFocus={isFirst}
       {...form.text("webhook_url")}
       error={error ?? (hint?.kind === "error" && hint.text)}
     />
   );
 }
 
-function IntervalField({ form }: FieldsProps) {
-  const { batch_interval_hours: intervalHours } = form.draft;
+export function LabelField({ form }: FieldsProps) {
+  return (
+    <TextInput
+      label="Label"
+      description="A name for your team. It is not sent to your endpoint."
+      required
+      maxLength={100}
+      {...form.text("label")}
+      error={labelled("The label", form.errorOf("label"))}
+    />
+  );
+}
+
+/** Form field for the interval of a batch subscription. Renders nothing for an immediate one. */
+export function IntervalField({ form }: FieldsProps) {
+  const { batch_interval_hours: intervalHours, delivery_kind: kind } = form.draft;
   const hours = useQuery(catalogOptions(useReader())).data?.batch_interval_hours ?? [intervalHours];
+  if (kind !== "batch") return null;
   return (
     <Select
       label="Interval"

@@ -1,38 +1,37 @@
-import { Group, NumberInput, Stack, Text } from "@mantine/core";
+import { Button, Group, NumberInput, Text, Title } from "@mantine/core";
 import "@mantine/core/styles/NumberInput.css";
+import { useDisclosure } from "@mantine/hooks";
 import { useState } from "react";
 
-import { ConfirmedAction } from "../../../ui/dialog.tsx";
+import { Choice, Form, SubmitButton, useForm } from "../../../ui/form.tsx";
 import { Icon } from "../../../ui/icon.tsx";
-import { Facts, Section, useFocusFallback } from "../../../ui/layout.tsx";
+import { Section, useFocusFallback } from "../../../ui/layout.tsx";
 import { useCountdown } from "../../../ui/time.tsx";
-import { Countdown, ExactTime } from "../../../ui/time.tsx";
 import { useSeesSecrets } from "../data/data.ts";
 import type { SubscriptionProps } from "../data/reads.ts";
 import { type Secrets, useSubscriptionActions } from "../data/use-subscription-actions.ts";
+import { EndpointCheck } from "./endpoint-check.tsx";
+import css from "./form.module.css";
+import { RotationSteps } from "./rotation-steps.tsx";
 import { SigningSecret, VerifyCode } from "./verify-code.tsx";
 
-/** Shows the signing secret, the signature headers of deliveries, and after a rotation the end of the grace period. */
+/** Shows the signing secret, rotates it, and leads through the steps of a rotation that is under way. */
 export function SecretPanel({ subscription }: SubscriptionProps) {
-  const { id, secret_fingerprint: fingerprint, standard_webhooks: standard } = subscription;
-  const seesSecrets = useSeesSecrets();
+  const { secret_fingerprint: fingerprint, standard_webhooks: standard } = subscription;
   return (
-    <Section title="Signing secret">
-      <Text size="sm">
-        Fingerprint <code>{fingerprint}</code>: the first 16 digits of its SHA-256, to compare it
-        without showing it. Each view of the secret is recorded in the audit log.
-      </Text>
-      <Signatures subscription={subscription} />
-      {/* The `key` mounts a new component after a rotation, or after Standard Webhooks headers were switched on
-         or off, so that a shown secret disappears. */}
-      {seesSecrets ? (
-        <Group align="flex-start">
-          <SigningSecret key={`${fingerprint} ${standard}`} id={id} />
-          <RotateButton key={String(standard)} id={id} />
-        </Group>
-      ) : (
-        <Text size="sm">Only the partner can view the secret.</Text>
-      )}
+    <Section
+      title="Signing secret"
+      description={
+        <>
+          Your endpoint verifies with it that a request comes from us. Its fingerprint is{" "}
+          <code>{fingerprint}</code>, the first 16 digits of its SHA-256: use it to compare secrets
+          without showing them.
+        </>
+      }
+    >
+      {/* The `key` mounts a new component after the headers of Standard Webhooks were switched on or off, so that a
+         shown secret disappears, which lacks the other form. */}
+      <Secret key={String(standard)} subscription={subscription} />
       <details>
         <summary>Code to verify signatures</summary>
         <VerifyCode />
@@ -41,127 +40,152 @@ export function SecretPanel({ subscription }: SubscriptionProps) {
   );
 }
 
-/** Lists the signature headers that deliveries currently carry, for the developer of the receiving endpoint. */
-function Signatures({ subscription }: SubscriptionProps) {
-  const { previous_secret_expires_at: until, standard_webhooks: standard } = subscription;
+function Secret({ subscription }: SubscriptionProps) {
+  const { id, previous_secret_expires_at: until } = subscription;
+  const [isStarting, start] = useDisclosure();
+  /** The new secret of a rotation that this page has started. */
+  const [fresh, setFresh] = useState<Secrets>();
+  const seesSecrets = useSeesSecrets();
   const isRunning = useCountdown(until === null ? undefined : Date.parse(until)) > 0;
-  const container = useFocusFallback(String(isRunning));
+  const state = fresh !== undefined || isRunning ? "rotating" : "resting";
+  const container = useFocusFallback(`${state} ${isStarting}`);
+  const content = () => {
+    if (isStarting)
+      return (
+        <StartRotation id={id} isAgain={isRunning} onRotated={setFresh} onClose={start.close} />
+      );
+    if (state === "rotating")
+      return (
+        <RotationSteps
+          subscription={subscription}
+          fresh={fresh}
+          isRunning={isRunning}
+          onRotate={start.open}
+          onEnded={() => setFresh(undefined)}
+        />
+      );
+    if (!seesSecrets) return <Text size="sm">Only the partner can view the secret.</Text>;
+    return (
+      <Group align="flex-start">
+        {/* The `key` hides a secret that is no longer the current one. */}
+        <SigningSecret key={subscription.secret_fingerprint} id={id} />
+        <Button
+          variant="default"
+          leftSection={<Icon name="refresh" size={16} />}
+          onClick={start.open}
+        >
+          Rotate the secret …
+        </Button>
+      </Group>
+    );
+  };
   return (
-    <section ref={container} tabIndex={-1} aria-label="Signatures sent now">
-      <Facts
-        facts={[
-          ["X-SVC-Signature", "signed with the current secret"],
-          [
-            "X-SVC-Signature-Previous",
-            isRunning && until !== null ? (
-              <>
-                signed with the previous secret, until <ExactTime at={until} />,{" "}
-                <Countdown to={until} />
-              </>
-            ) : (
-              "not sent"
-            ),
-          ],
-          ...(standard
-            ? [
-                [
-                  "webhook-signature",
-                  `signed with ${isRunning ? "both secrets" : "the current secret"}`,
-                ] as const,
-              ]
-            : []),
-        ]}
-      />
-      {isRunning && (
-        <>
-          <Text size="sm" my="sm">
-            Every attempt carries both headers. A receiver that still has the previous secret must
-            verify the second header. Check your receivers before you revoke the previous secret.
-            Another rotation revokes it, too.
-          </Text>
-          <EndButton id={subscription.id} />
-        </>
-      )}
+    <section ref={container} tabIndex={-1} aria-label="Secret">
+      {content()}
     </section>
   );
 }
 
-function EndButton({ id }: { readonly id: string }) {
-  const { endPreviousSecret } = useSubscriptionActions(id);
-  return (
-    <ConfirmedAction
-      label="Revoke the previous secret now …"
-      title="Revoke the previous secret"
-      action="Revoke"
-      danger
-      onConfirm={endPreviousSecret}
-      done="The previous secret is revoked. Deliveries now carry one signature."
-    >
-      From the next attempt on, deliveries carry only <code>X-SVC-Signature</code>. A receiver that
-      knows only the previous secret rejects all of them. This cannot be undone and is recorded in
-      the audit log.
-    </ConfirmedAction>
-  );
-}
-
 const MAX_GRACE_HOURS = 72;
-const DEFAULT_GRACE_HOURS = 24;
 
-/**
- * Button that rotates the signing secret. During the grace period deliveries carry signatures of both secrets,
- * so that receivers can switch without downtime.
- */
-function RotateButton({ id }: { readonly id: string }) {
-  const { rotateSecret } = useSubscriptionActions(id);
-  const [hours, setHours] = useState(DEFAULT_GRACE_HOURS);
-  const [secrets, setSecrets] = useState<Secrets>();
-  return (
-    <>
-      {secrets !== undefined && <SigningSecret id={id} fresh={secrets} label="New secret" />}
-      <ConfirmedAction
-        label="Rotate the secret …"
-        button={{ leftSection: <Icon name="refresh" size={16} /> }}
-        title="Rotate the secret"
-        action="Rotate"
-        danger={hours === 0}
-        onConfirm={async () => setSecrets(await rotateSecret(hours))}
-      >
-        <GracePeriod hours={hours} onChange={setHours} />
-      </ConfirmedAction>
-    </>
-  );
-}
-
-interface GracePeriodProps {
+interface Rotation {
+  /** Whether the old secret stays valid for a while, or ends at once. */
+  readonly old: "keep" | "end";
   readonly hours: number;
-  readonly onChange: (hours: number) => void;
 }
 
-function GracePeriod({ hours, onChange }: GracePeriodProps) {
+interface StartRotationProps {
+  readonly id: string;
+  /** True if the rotation before is not over yet, whose old secret then ends. */
+  readonly isAgain: boolean;
+  readonly onRotated: (secrets: Secrets) => void;
+  readonly onClose: () => void;
+}
+
+/** Form that starts a rotation. It offers to check first whether the endpoint takes two signatures. */
+function StartRotation({ id, isAgain, onRotated, onClose }: StartRotationProps) {
+  const { rotateSecret } = useSubscriptionActions(id);
+  const form = useForm<Rotation, Secrets>({
+    initial: { old: "keep", hours: 24 },
+    send: ({ old, hours }) => rotateSecret(old === "keep" ? hours : 0),
+    onDone: (secrets) => {
+      onRotated(secrets);
+      onClose();
+    },
+  });
+  const { old, hours } = form.draft;
   return (
-    <Stack>
-      <Text size="sm">
-        From the next attempt on, <code>X-SVC-Signature</code> is computed with a new secret. During
-        the grace period, <code>X-SVC-Signature-Previous</code> also carries the signature with the
-        current secret. Accept either signature until all of your receivers have the new secret.
-        Code that verifies only the first header rejects deliveries until it has the new secret.
-      </Text>
-      <NumberInput
-        label="Grace period in hours"
-        description="0 to 72"
-        min={0}
-        max={MAX_GRACE_HOURS}
-        allowDecimal={false}
-        clampBehavior="strict"
-        value={hours}
-        onChange={(value) => onChange(Number(value))}
-      />
-      {hours === 0 && (
-        <Text size="sm">
-          Without a grace period, receivers that know only the current secret reject every delivery
-          from now on.
-        </Text>
-      )}
-    </Stack>
+    <div className={css.nested}>
+      <Title order={3} size="h5" mb="sm">
+        Rotate the secret
+      </Title>
+      <Form
+        form={form}
+        buttons={
+          <Group>
+            <SubmitButton
+              form={form}
+              // An empty field is 0 hours, which would end the old secret at once.
+              isReady={old === "end" || hours > 0}
+              {...(old === "end" && { color: "red" })}
+            >
+              Rotate
+            </SubmitButton>
+            <Button variant="default" onClick={onClose} disabled={form.isBusy}>
+              Cancel
+            </Button>
+          </Group>
+        }
+      >
+        <Choice
+          label="The old secret"
+          value={old}
+          onChange={(next) => form.edit({ old: next })}
+          isFirst
+          options={[
+            {
+              value: "keep",
+              label: "Keep it valid until the new one is deployed (recommended)",
+              description:
+                "Requests carry a signature of each secret, so your endpoint accepts them before and after you deploy the new one.",
+            },
+            {
+              value: "end",
+              label: "End it at once",
+              description:
+                "After a leak. Your endpoint refuses every request until it has the new secret.",
+            },
+          ]}
+        />
+        {old === "keep" && (
+          <>
+            <NumberInput
+              label="Hours"
+              description={`The old secret ends after this time: 1 to ${MAX_GRACE_HOURS} hours. You can end it earlier.`}
+              min={1}
+              max={MAX_GRACE_HOURS}
+              maw={320}
+              allowDecimal={false}
+              clampBehavior="strict"
+              value={hours === 0 ? "" : hours}
+              onChange={(value) => form.edit({ hours: Number(value) })}
+            />
+            <div>
+              <Text size="sm" mb="xs">
+                Does your endpoint accept a request if either signature is valid? If you are not
+                sure, check it first.
+              </Text>
+              <EndpointCheck id={id} />
+            </div>
+          </>
+        )}
+        {isAgain && (
+          <Text size="sm">
+            The last rotation is not over: its old secret ends now, and the present one becomes the
+            old one.
+          </Text>
+        )}
+      </Form>
+    </div>
   );
 }

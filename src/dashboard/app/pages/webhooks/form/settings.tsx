@@ -1,34 +1,76 @@
-import { Button, Group, Paper, Stack, Text, TextInput, Title } from "@mantine/core";
+import { Alert, Button, Group, Stack, Text, TextInput } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import { useLocation } from "wouter";
 
 import { Confirm, ConfirmedAction } from "../../../ui/dialog.tsx";
-import { Form, SubmitButton, useForm } from "../../../ui/form.tsx";
-import { counted, number } from "../../../ui/format.ts";
+import { number } from "../../../ui/format.ts";
 import { Icon } from "../../../ui/icon.tsx";
 import { Section, Dimmed } from "../../../ui/layout.tsx";
 import { notify } from "../../../ui/notify.ts";
 import { ExactTime } from "../../../ui/time.tsx";
 import { useReader } from "../data/data.ts";
-import { changesOf, draftOf, urlHint } from "../data/draft.ts";
+import {
+  areComplete,
+  type Draft,
+  hasMoved,
+  movedHeaders,
+  urlHint,
+  withoutValues,
+} from "../data/draft.ts";
 import { healthOptions, type SubscriptionProps } from "../data/reads.ts";
 import { useSubscriptionActions } from "../data/use-subscription-actions.ts";
-import { DeliveryFields } from "./delivery-fields.tsx";
-import { EndpointFields } from "./endpoint-fields.tsx";
+import { DeliverySettings, EventFields, WithPreview } from "./delivery-fields.tsx";
+import { IntervalField, LabelField, UrlField } from "./endpoint-fields.tsx";
+import { HeaderNames, HeaderRows, HeadersHint, MovedHeaders } from "./own-headers.tsx";
 import { SecretPanel } from "./secret-panel.tsx";
+import { SettingsForm } from "./settings-form.tsx";
 
-export function Settings({ subscription }: SubscriptionProps) {
-  const { id } = subscription;
+interface SettingsProps extends SubscriptionProps {
+  /** Test of the endpoint, which is offered after a change of the URL. */
+  readonly test: ReactNode;
+}
+
+/** Settings of a subscription in sections, each of which is saved on its own. */
+export function Settings({ subscription, test }: SettingsProps) {
+  const { id, delivery_kind: kind } = subscription;
+  const isBatch = kind === "batch";
   return (
     <Stack gap="lg">
-      <EditForm subscription={subscription} />
+      <EndpointSection subscription={subscription} test={test} />
+      <SettingsForm
+        subscription={subscription}
+        title={isBatch ? "Events" : "Events and body"}
+        effect="Applies to events from now on."
+        isFixed={isBatch}
+      >
+        {(form) => (
+          <WithPreview form={form}>
+            <EventFields form={form} />
+          </WithPreview>
+        )}
+      </SettingsForm>
+      <SettingsForm
+        subscription={subscription}
+        title="Delivery"
+        effect={
+          isBatch ? "The interval counts from the last batch." : "Applies from the next attempt on."
+        }
+      >
+        {(form) => (
+          <>
+            <IntervalField form={form} />
+            <DeliverySettings form={form} />
+          </>
+        )}
+      </SettingsForm>
+      <HeadersSection subscription={subscription} />
       <SecretPanel subscription={subscription} />
       <Section title="Disable or delete">
         <Text size="sm">
-          A disabled subscription holds its events for up to 30 days. After you delete it, you can
-          create another subscription of the same kind.
+          While a subscription is disabled, its events are held for up to 30 days. Once it is
+          deleted, you can create another one of the same kind.
         </Text>
         <Group>
           {subscription.is_active && <DisableButton id={id} />}
@@ -43,48 +85,85 @@ export function Settings({ subscription }: SubscriptionProps) {
   );
 }
 
-/** Form for the settings of a subscription. Fields that the user has not edited show changes that other users save. */
-function EditForm({ subscription }: SubscriptionProps) {
-  const { update } = useSubscriptionActions(subscription.id);
-  const form = useForm({
-    name: `subscription:${subscription.id}`,
-    initial: draftOf(subscription),
-    send: (draft) => update(draft, subscription),
-    done: "Saved.",
-  });
-  const { draft } = form;
-  const changes = Object.keys(changesOf(draft, subscription)).length;
-  const isValid = draft.label.trim() !== "" && urlHint(draft.webhook_url.trim())?.kind !== "error";
+/** Section for URL and label. After a change of the URL it offers a test. */
+function EndpointSection({ subscription, test }: SettingsProps) {
+  const [isMoved, setMoved] = useState(false);
+  const isReady = (draft: Draft) =>
+    draft.label.trim() !== "" &&
+    urlHint(draft.webhook_url.trim())?.kind !== "error" &&
+    (!hasMoved(draft, subscription) || areComplete(movedHeaders(draft, subscription)));
   return (
-    <Paper withBorder p="lg">
-      <Form
-        form={form}
-        gap="lg"
-        buttons={
-          <Group>
-            <SubmitButton form={form} isReady={changes > 0 && isValid}>
-              {changes === 0 ? "Save" : `Save ${counted(changes, "change")}`}
-            </SubmitButton>
-            {changes > 0 && (
-              <Button variant="default" onClick={() => form.reset()}>
-                Discard
+    <SettingsForm
+      subscription={subscription}
+      title="Endpoint"
+      effect="A new URL applies from the next attempt on."
+      isReady={isReady}
+      onMoved={() => setMoved(true)}
+    >
+      {(form) => (
+        <>
+          <UrlField form={form} />
+          <MovedHeaders form={form} subscription={subscription} />
+          {isMoved && subscription.is_active && !hasMoved(form.draft, subscription) && (
+            <Alert color="blue" icon={<Icon name="send" />} title="Try the new URL">
+              {test}
+            </Alert>
+          )}
+          <LabelField form={form} />
+        </>
+      )}
+    </SettingsForm>
+  );
+}
+
+/** Section for headers of one's own: their names, or fields that replace all of them. */
+function HeadersSection({ subscription }: SubscriptionProps) {
+  const { header_names: names } = subscription;
+  const isReady = ({ headers = [] }: Draft) =>
+    areComplete(headers) && (names.length > 0 || headers.some(({ name }) => name.trim() !== ""));
+  return (
+    <SettingsForm
+      subscription={subscription}
+      title="Your own headers"
+      description={<HeadersHint />}
+      effect="Applies from the next attempt on. Values are stored encrypted and never shown again."
+      isReady={isReady}
+    >
+      {(form) => {
+        const { headers } = form.draft;
+        if (headers === undefined && names.length > 0)
+          return (
+            <Stack align="flex-start">
+              <HeaderNames names={names} />
+              <Button
+                size="xs"
+                variant="default"
+                onClick={() => form.edit({ headers: withoutValues(names) })}
+              >
+                Change the headers …
               </Button>
+            </Stack>
+          );
+        return (
+          <>
+            {names.length > 0 && (
+              <Text size="sm">
+                {headers?.length === 0
+                  ? "Save to remove all headers."
+                  : "You replace all headers: enter the value of each one, also of those that stay."}
+              </Text>
             )}
-          </Group>
-        }
-      >
-        <Title order={2} size="h4">
-          Delivery
-        </Title>
-        <EndpointFields form={form} />
-        <DeliveryFields form={form} />
-        <Dimmed size="sm">
-          {draft.delivery_kind === "batch"
-            ? "URL and headers apply to the next attempt. The interval counts from the last batch."
-            : "URL, order and headers apply to the next attempt; events and body to new events only."}
-        </Dimmed>
-      </Form>
-    </Paper>
+            <HeaderRows
+              rows={headers ?? []}
+              onChange={(rows) =>
+                form.edit({ headers: rows.length + names.length === 0 ? undefined : rows })
+              }
+              error={form.errorOf("headers")}
+            />
+          </>
+        );
+      }}
+    </SettingsForm>
   );
 }
 

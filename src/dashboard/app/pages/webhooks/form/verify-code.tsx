@@ -1,9 +1,9 @@
-import { Anchor, Text } from "@mantine/core";
+import { Text } from "@mantine/core";
 import type { QueryClient } from "@tanstack/react-query";
 
 import { VERIFY_SNIPPETS } from "../../../api/verify-snippets.ts";
 import { CodeBlock } from "../../../ui/copy.tsx";
-import { PageTabs } from "../../../ui/layout.tsx";
+import { GuideLink, PageTabs } from "../../../ui/layout.tsx";
 import { SecretOnRequest } from "../../../ui/secret.tsx";
 import { type Secrets, useSubscriptionActions } from "../data/use-subscription-actions.ts";
 
@@ -11,12 +11,10 @@ export function VerifyCode() {
   return (
     <div>
       <Text size="sm" mb="xs">
-        Check <code>X-SVC-Signature</code> over the body exactly as it arrived, before parsing it.
-        Return 401 if it does not match. See the guide{" "}
-        <Anchor href="/docs/verifying" target="_blank" inherit underline="always">
-          Verifying
-        </Anchor>
-        .
+        Compute the signature of the body exactly as it arrived, before you parse it. A request is
+        genuine if <code>X-SVC-Signature</code> matches, or <code>X-SVC-Signature-Previous</code>,
+        which comes along while a secret rotates. Otherwise return 401.{" "}
+        <GuideLink guide="verifying">Guide</GuideLink>
       </Text>
       <PageTabs
         tabs={Object.fromEntries(
