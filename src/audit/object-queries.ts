@@ -65,19 +65,17 @@ export async function namesOfObjects(
 ): Promise<(string | null)[]> {
   const objects = rows.map(objectOf);
   const found = objects.filter((one) => one !== undefined);
-  const names = new Map<string, string>();
+  const names = new Map<string, ReadonlyMap<string, string>>();
   for (const [field, own] of Map.groupBy(found, (one) => one.field)) {
     const source = SOURCES[field];
     if (source === undefined) continue;
-    for (const { id, name } of await namesIn(db, source, { ids: own, tenantId }))
-      names.set(`${field} ${id}`, name);
+    const named = await namesIn(db, source, { ids: own, tenantId });
+    names.set(field, new Map(named.map(({ id, name }) => [String(id), String(name)])));
   }
   return rows.map(({ action, details }, i) => {
     const object = objects[i];
-    if (object !== undefined) {
-      const name = names.get(`${object.field} ${object.id}`);
-      if (name !== undefined) return name;
-    }
+    const name = object && names.get(object.field)?.get(String(object.id));
+    if (name !== undefined) return name;
     return action === "AUTHZ_DENIED" ? null : nameInDetails(details);
   });
 }
@@ -115,10 +113,10 @@ function namesIn(
   db: DbOrTx,
   { table, id, name, owner }: Source,
   { ids, tenantId }: ObjectsOf,
-): Promise<{ readonly id: string; readonly name: string }[]> {
+): Promise<{ readonly id: unknown; readonly name: unknown }[]> {
   const isTheirs = tenantId === undefined ? undefined : isOfTenant(db, owner, tenantId);
   return db
-    .select({ id: sql<string>`${id}::text`, name: sql<string>`${name}` })
+    .select({ id, name })
     .from(table)
     .where(and(anyOf(id, new Set(ids.map((one) => one.id))), isTheirs));
 }

@@ -87,7 +87,7 @@ export type NewClientBody = Static<typeof newClientBody>;
 export const clientChanges = Type.Partial(Type.Object(fields), {
   ...closed,
   title: "OAuthClientUpdate",
-  examples: [{ name: "CRM", scopes: ["reviews:read"] }],
+  examples: [{ name: "CRM", scopes: ["webhooks:read"] }],
 });
 export type ClientChanges = Static<typeof clientChanges>;
 

@@ -176,7 +176,7 @@ export const connectionUpdateBody = Type.Partial(
     },
     closed,
   ),
-  { ...closed, title: "SsoConnectionUpdate", examples: [{ password_login: false }] },
+  { ...closed, title: "SsoConnectionUpdate", examples: [{ password_login: true }] },
 );
 export type ConnectionUpdate = Static<typeof connectionUpdateBody>;
 export type NewConnection = Static<typeof newConnectionBody>;

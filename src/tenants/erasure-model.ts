@@ -153,7 +153,7 @@ export const ListedDeletionObject = Type.Object(
 type ListedDeletion = RowOf<typeof ListedDeletionObject>;
 
 /** Returns the sort key of a deletion: when it is due, and its company. */
-export const deletionKey = ({ dueAt, company }: ListedDeletion): string =>
+export const deletionKeyOf = ({ dueAt, company }: ListedDeletion): string =>
   `${dueAt.getTime()}.${company.id}`;
 
 export const deletionQuery = Type.Object(pageQuery((key) => /^\d{1,15}\.[1-9]\d{0,9}$/.test(key)));

@@ -15,7 +15,7 @@ const settings = {
 export const IntegrationBody = Type.Object(settings, {
   ...closed,
   title: "IntegrationInput",
-  examples: [{ name: "CRM", scopes: ["webhooks:read", "reviews:read"] }],
+  examples: [{ name: "CRM", scopes: ["webhooks:read"] }],
 });
 export type NewIntegration = Static<typeof IntegrationBody>;
 

@@ -85,7 +85,7 @@ const whiteLabel = Type.Object(
       explain: "must be a domain in lower case, such as reviews.partner.example",
     }),
   },
-  { ...closed, title: "WhiteLabelInput" },
+  { ...closed, title: "WhiteLabelInput", description: "Branding of its own." },
 );
 
 export const PartnerBody = Type.Object(
@@ -316,7 +316,7 @@ export type NewUser = Static<typeof UserBody>;
 /** The body of a change of a user: any subset of its fields. The company of a user cannot change. */
 export const UserChanges = Type.Partial(
   Type.Object({ email, name: displayName, role, store_ids: storeIdList, ...changedExternalId }),
-  { ...closed, title: "UserChanges", examples: [{ name: "Zoë O’Neil", role: "partner_admin" }] },
+  { ...closed, title: "UserChanges", examples: [{ name: "Zoë O’Neil", role: "partner_owner" }] },
 );
 export type UserUpdate = Static<typeof UserChanges>;
 

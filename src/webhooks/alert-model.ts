@@ -63,7 +63,7 @@ const settingsFields = {
 
 export const AlertSettingsUpdate = Type.Partial(Type.Object(settingsFields), {
   title: "AlertSettingsUpdate",
-  examples: [{ recipients: ["ops@partner.example"], digest_minutes: 30 }],
+  examples: [{ recipients: ["ops@partner.example"], digest_minutes: 10 }],
   additionalProperties: false,
 });
 export type AlertSettingsUpdate = Static<typeof AlertSettingsUpdate>;

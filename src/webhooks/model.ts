@@ -99,7 +99,7 @@ export type NewSubscriptionInput = Static<typeof NewSubscriptionBody>;
 /** Any subset of the fields of a subscription; absent fields keep their values (contract 6.9). */
 export const SubscriptionUpdateBody = Type.Partial(Type.Object(settingsFields), {
   title: "SubscriptionUpdate",
-  examples: [{ events: ["review_received", "profanity_detected"] }],
+  examples: [{ label: "Reviews to our CRM", ordering: "review" }],
   additionalProperties: false,
 });
 export type SubscriptionUpdate = Static<typeof SubscriptionUpdateBody>;

@@ -33,8 +33,15 @@ export interface Postgres {
 }
 
 export async function startPostgres(): Promise<Postgres> {
-  const world = await startWebhooks({ config: { batchHourMs: BATCH_HOUR_MS } });
-  const db = await withClock(world.database);
+  const opened = Promise.withResolvers<RawDb>();
+  const world = await startWebhooks({
+    config: { batchHourMs: BATCH_HOUR_MS },
+    open: async (database) => {
+      opened.resolve(await withClock(database));
+      return opened.promise;
+    },
+  });
+  const db = await opened.promise;
   const tenants = [await tenantOf(world, 0), await tenantOf(world, 1)];
   return {
     async empty() {
@@ -46,7 +53,7 @@ export async function startPostgres(): Promise<Postgres> {
   };
 }
 
-/** Connects with a `now()` that returns the time which the test has set, because leases use the clock of PostgreSQL. */
+/** Connects with a `now()` that returns the time which the test has set, because leases and retries use PostgreSQL's. */
 async function withClock({ db, connect }: TestDatabase): Promise<RawDb> {
   await db.sql.unsafe(`
     create schema test;

@@ -19,7 +19,7 @@ import { NO_FAULTS, type Settings } from "../simulation/settings.ts";
 import {
   newSubscription,
   Tables,
-  type SettledRow,
+  type OutboxRow,
   type SubscriptionRow,
 } from "../simulation/tables.ts";
 import { EPOCH_MS, World } from "../simulation/world.ts";
@@ -166,9 +166,9 @@ export class SimulatedStore implements TestedStore {
   }
 
   redeliver(name: string, event: string): Promise<boolean> {
-    const lastRound = (settled: readonly SettledRow[]) =>
-      settled.filter((row) => row.eventId === event).toSorted((a, b) => b.round - a.round)[0];
-    return this.#queues(name, this.#changes.redeliver(this.#row(name), lastRound));
+    const lastRound = (rows: readonly OutboxRow[]) =>
+      rows.filter((row) => row.eventId === event).toSorted((a, b) => b.round - a.round)[0];
+    return this.settle(this.#changes.redeliver(this.#row(name), lastRound));
   }
 
   enable(name: string, held: "deliver" | "skip"): Promise<void> {

@@ -58,7 +58,10 @@ export class Changes {
       return this.enable(target, world.workload.chance(0.7));
     if (draw < 0.08) return this.#replace(target);
     if (draw < 0.35) return this.#sendTests(target);
-    if (draw < 0.55) return this.redeliver(target, (done) => this.#pickUnskipped(done));
+    if (draw < 0.55) {
+      await this.redeliver(target, (rows) => this.#pickUnskipped(rows));
+      return;
+    }
     if (draw < 0.75 && target.kind === "immediate") return this.reorder(target);
     return this.#change(target);
   }
@@ -160,28 +163,40 @@ export class Changes {
     this.#wake(target);
   }
 
-  /** Queues the settled entry that `choose` picks again, unless its event is queued. */
+  /**
+   * Queues the event of the entry that `choose` picks again. If the event is queued, makes its retry due now. Returns
+   * false if neither is possible.
+   */
   async redeliver(
     target: SubscriptionRow,
-    choose: (settled: readonly SettledRow[]) => SettledRow | undefined,
-  ): Promise<void> {
+    choose: (rows: readonly (SettledRow | OutboxRow)[]) => OutboxRow | undefined,
+  ): Promise<boolean> {
     const { world } = this.#deps;
     const session = this.#session();
-    await target.sequenceLock.hold(async () => {
+    const isDone = await target.sequenceLock.hold(async () => {
       await session.work(world.workload.latency(3, 50));
-      if (target.state !== "active") return;
-      const row = choose([...target.settled.values()]);
-      if (row === undefined || [...queueOf(target)].some((one) => one.eventId === row.eventId))
-        return;
+      if (target.state !== "active") return false;
+      const queue = [...queueOf(target)];
+      const row = choose([...target.settled.values(), ...queue]);
+      if (row === undefined) return false;
+      const queued = queue.find((one) => one.eventId === row.eventId);
+      if (queued !== undefined) {
+        const isHastened = hastenRetry(target, queued, world.postgresMs);
+        const what = `${target.id}#${queued.sequence}`;
+        if (isHastened) world.trace("api", `makes the retry of ${what} due now`);
+        return isHastened;
+      }
       // The body of a test contains the time of its request.
       const recordedAtMs = row.isTest ? row.recordedAtMs : world.wallMs;
       this.#append(target, { ...row, round: row.round + 1, recordedAtMs });
+      return true;
     });
     this.#wake(target);
+    return isDone;
   }
 
-  #pickUnskipped(settled: readonly SettledRow[]): SettledRow | undefined {
-    const done = settled.filter((row) => row.state !== "skipped");
+  #pickUnskipped(rows: readonly (SettledRow | OutboxRow)[]): OutboxRow | undefined {
+    const done = rows.filter((row) => ("state" in row ? row.state !== "skipped" : row.attempt > 1));
     return done.length === 0 ? undefined : this.#deps.world.workload.pick(done);
   }
 
@@ -259,4 +274,23 @@ export class Changes {
   #wake({ id, shard }: SubscriptionRow): void {
     this.#deps.redis.wake([{ subscriptionId: id, shard }]);
   }
+}
+
+/** Simulates `hastenRetry`. */
+function hastenRetry(
+  { outbox, skippedThrough }: SubscriptionRow,
+  row: OutboxRow,
+  nowMs: number,
+): boolean {
+  if (row.dueAtMs === null || row.dueAtMs <= nowMs) return false;
+  row.dueAtMs = nowMs;
+  for (const one of outbox)
+    if (
+      one.sequence > skippedThrough &&
+      !one.isTest &&
+      one.reviewId === row.reviewId &&
+      (one.behindUntilMs ?? 0) > nowMs
+    )
+      one.behindUntilMs = nowMs;
+  return true;
 }

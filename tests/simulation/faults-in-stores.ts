@@ -269,7 +269,7 @@ export const FAULTS_IN_LOG: readonly InjectedFault[] = [
   },
   {
     name: "rows-ahead",
-    seed: 398,
+    seed: 332,
     bug: "A load shows rows after the window of the log that it has searched.",
     async inject() {
       // Makes runs of one review that waits for a retry, longer than the window of a load, with redeliveries of another

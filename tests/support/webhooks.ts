@@ -1,4 +1,5 @@
 import { ulid } from "ulid";
+import type { RawDb } from "../../db/client.ts";
 
 import { addMs } from "../../src/lib/clock.ts";
 import type { Config } from "../../src/lib/config.ts";
@@ -38,10 +39,16 @@ export interface WebhookWorld {
 }
 
 export async function startWebhooks(
-  options: { config?: Partial<Config>; schedule?: Waker; box?: SecretBox } = {},
+  options: {
+    config?: Partial<Config>;
+    schedule?: Waker;
+    box?: SecretBox;
+    /** Opens the connections of the API. By default they are those of the test. */
+    open?: (database: TestDatabase) => Promise<RawDb>;
+  } = {},
 ): Promise<WebhookWorld> {
   const database = await createDatabase();
-  const { db } = database;
+  const db = await (options.open?.(database) ?? database.db);
   const tenants = await addTenants(db);
   const clock = createFakeClock();
   const wakes: string[] = [];

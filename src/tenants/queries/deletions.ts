@@ -17,7 +17,7 @@ export async function deletionOf(db: DbOrTx, wanted: number): Promise<Deletion |
   return row;
 }
 
-/** Lists the scheduled deletions of all companies, the first due first. `page.after` is a `deletionKey`. */
+/** Lists the scheduled deletions of all companies, the first due first. `page.after` is a `deletionKeyOf`. */
 export function deletionsOf(db: DbOrTx, page: Page) {
   const { id, type, name } = companies;
   return db

@@ -17,7 +17,7 @@ import { existing, type AdminDeps, orNotFound } from "../actions/deps.ts";
 import { erasureErrors, findErasure, requestErasure } from "../actions/erasures.ts";
 import {
   DeletionBody,
-  deletionKey,
+  deletionKeyOf,
   DeletionObject,
   deletionQuery,
   ErasureBody,
@@ -160,7 +160,7 @@ export function deletionListRoutes(deps: AdminRouteDeps) {
     async ({ query }) => {
       const page = pageOf(query);
       const rows = await queries.deletionsOf(deps.db, page);
-      return listOf(rows, page, { key: deletionKey, show: shownAs(ListedDeletionObject) });
+      return listOf(rows, page, { key: deletionKeyOf, show: shownAs(ListedDeletionObject) });
     },
     {
       access: administrating,

@@ -58,14 +58,14 @@ describe.skipIf(lacks("chromium"))("a deploy", () => {
 
   test("that removes a page's styles reloads the page, still signed in", async () => {
     const { page } = await world.open("/webhooks");
-    await page.route("**/audit-*.css", (route) => route.abort());
-    await go(page, "Audit log");
+    await page.route("**/keys-*.css", (route) => route.abort());
+    await go(page, "API Keys");
     await button(page, "Try again").waitFor();
     await page.unrouteAll();
     const reloaded = page.waitForEvent("domcontentloaded");
     await button(page, "Try again").click();
     await reloaded;
-    await heading(page, "Audit log").waitFor();
+    await heading(page, "API Keys").waitFor();
   });
 });
 

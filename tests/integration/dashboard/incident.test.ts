@@ -119,7 +119,10 @@ describe.skipIf(lacks("chromium"))("the incident card", () => {
     receiver.received.length = 0;
     await button(page, "Enable …").click();
     await page.getByRole("dialog").getByRole("button", { name: "Enable" }).click();
-    await page.getByRole("dialog").getByText("The subscription is enabled when").waitFor();
+    await page
+      .getByRole("dialog")
+      .getByText("If your endpoint answers with a 2xx status")
+      .waitFor();
     await page.keyboard.press("Escape");
     await page.getByText("Disabled: test in progress").waitFor();
     await checkLooks(page, "test in progress");

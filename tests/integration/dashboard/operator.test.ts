@@ -102,9 +102,9 @@ describe.skipIf(lacks("chromium"))("the operator in a browser", () => {
 
     await page.getByRole("button", { name: "Deactivate Samira" }).click();
     await confirm(page, "Deactivate");
-    await page.getByRole("button", { name: "Activate Samira" }).waitFor();
+    await page.getByRole("button", { name: "Activate Samira", exact: true }).waitFor();
     expect((await login("sam@p1.test")).status).toBe(401);
-    await page.getByRole("button", { name: "Activate Samira" }).click();
+    await page.getByRole("button", { name: "Activate Samira", exact: true }).click();
     await confirm(page, "Activate");
     await page.getByRole("button", { name: "Deactivate Samira" }).waitFor();
 
@@ -117,7 +117,9 @@ describe.skipIf(lacks("chromium"))("the operator in a browser", () => {
     expect(await sam.innerText()).toContain("until ");
     await sam.getByRole("link", { name: "Samira" }).click();
     await page.getByRole("button", { name: "Unlock Samira" }).click();
-    await page.getByText("Locked after wrong passwords").waitFor({ state: "detached" });
+    await page
+      .getByText("Locked after wrong passwords", { exact: true })
+      .waitFor({ state: "detached" });
     expect((await login("sam@p1.test")).status).toBe(200);
 
     await go(page, "Users");
@@ -143,9 +145,9 @@ describe.skipIf(lacks("chromium"))("the operator in a browser", () => {
     await page.getByRole("button", { name: "Deactivate p2-a1" }).click();
     await page.getByRole("dialog").getByText("All users of the account are signed out").waitFor();
     await confirm(page, "Deactivate");
-    await page.getByRole("button", { name: "Activate p2-a1" }).waitFor();
+    await page.getByRole("button", { name: "Activate p2-a1", exact: true }).waitFor();
     expect((await world.api.call("GET", "/verify-token", { token })).status).toBe(401);
-    await page.getByRole("button", { name: "Activate p2-a1" }).click();
+    await page.getByRole("button", { name: "Activate p2-a1", exact: true }).click();
     await confirm(page, "Activate");
     await page.getByRole("button", { name: "Deactivate p2-a1" }).waitFor();
     await page.getByRole("tab", { name: "Stores" }).click();

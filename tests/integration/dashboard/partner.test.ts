@@ -42,7 +42,7 @@ describe.skipIf(lacks("chromium"))("a partner in a browser", () => {
     await page.getByRole("button", { name: "Make admin: Kim" }).waitFor();
     await page.getByRole("button", { name: "Deactivate Kim" }).click();
     await confirm(page, "Deactivate");
-    await page.getByRole("button", { name: "Activate Kim" }).click();
+    await page.getByRole("button", { name: "Activate Kim", exact: true }).click();
     await confirm(page, "Activate");
     await page.getByRole("button", { name: "Make admin: Kim" }).click();
     await confirm(page, "Make admin");

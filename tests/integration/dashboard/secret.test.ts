@@ -86,7 +86,7 @@ describe.skipIf(lacks("chromium"))("the secret of a subscription", () => {
     const given = second?.headers["x-svc-signature"] ?? "sha256=0";
     expect(await verify(secret, second?.body ?? "", given)).toBe(true);
     await page.evaluate(`history.pushState(null, "", "/dashboard/audit")`);
-    await page.getByText("expired a subscription's previous secret").first().waitFor();
+    await page.getByText("ended the previous secret of").first().waitFor();
     expect(faults).toEqual([]);
   });
 

@@ -375,7 +375,10 @@ describe.skipIf(lacks("chromium"))("everybody can use the sign-in", () => {
     await page.getByRole("button", { name: "Navigation" }).focus();
     // The search and the user menu follow.
     for (let nth = 1; nth <= 3; nth += 1) await page.keyboard.press("Tab");
-    await button(page, "Create").and(page.locator(":focus")).waitFor();
+    await page
+      .getByRole("link", { name: "Which one do I need?" })
+      .and(page.locator(":focus"))
+      .waitFor();
     await page.getByRole("button", { name: "Navigation" }).press("Enter");
     await security.press("Enter");
     await page

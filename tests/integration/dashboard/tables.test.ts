@@ -93,7 +93,7 @@ describe.skipIf(lacks("chromium"))("a table", () => {
       ...look,
       email: world.tenants.superAdmin.email,
     });
-    await rows(page).first().getByRole("button").first().focus();
+    await rows(page).first().getByRole("link").first().focus();
     const visited = [await rowOfFocus(page)];
     for (let i = 0; i < 40; i++) {
       // Presses a key only after the row has loaded. A user is not faster than that, but a test is.

@@ -200,18 +200,27 @@ describe("the document", () => {
   });
 
   test("has responses in its examples that fit the requests", () => {
+    const others: unknown[] = [];
     for (const { path, method, operation } of ofApi()) {
       const { requestBody } = operation;
       const sent = requestBody && found("requestBodies", requestBody).content[JSON_TYPE];
-      for (const [, { content }] of responsesOf(operation)) {
+      for (const [status, { content }] of responsesOf(operation)) {
+        if (!status.startsWith("2")) continue;
         const [request, response] = [sent, content?.[JSON_TYPE]].map((one) =>
           composed(one?.schema),
         );
         for (const [field, value] of Object.entries(request ?? {}))
-          if (response !== undefined && Object.hasOwn(response, field))
-            expect([method, path, field, response[field]]).toEqual([method, path, field, value]);
+          if (
+            response !== undefined &&
+            field in response &&
+            isPlain(value) &&
+            isPlain(response[field]) &&
+            !Bun.deepEquals(response[field], value)
+          )
+            others.push([method, path, field, value, response[field]]);
       }
     }
+    expect(others).toEqual([]);
   });
 
   test("has values in its examples that say something", () => {
@@ -523,6 +532,10 @@ function examplesOf({ schema, example }: Content[string]): unknown[] {
   const { examples } = found("schemas", schema);
   return [example, ...(Array.isArray(examples) ? examples : [])].filter((one) => one !== undefined);
 }
+
+/** Returns whether a value is a scalar or a list of scalars, which a response repeats in the same form. */
+const isPlain = (value: unknown): boolean =>
+  [value].flat().every((one) => typeof one !== "object" || one === null);
 
 /** Returns the example of an object, also of one that extends another. */
 function composed(schema: Schema = {}): Schema {

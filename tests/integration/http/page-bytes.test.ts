@@ -170,6 +170,7 @@ const OTHERS: Readonly<Record<string, number | string>> = {
   "/admin/accounts": "the names of all stores, which operators write",
   "/admin/audit-log": 1_024,
   "/admin/backlogs": 300,
+  "/admin/deletions": 50,
   "/admin/erasures": 100,
   "/admin/inbox": "ends early as well (tests/integration/services/inbox.test.ts)",
   "/admin/partners": 500,

@@ -155,8 +155,8 @@ describe("mails about alerts", () => {
     aheadMs = 10.1 * MINUTE_MS;
     await look();
     expect((await mails()).map(({ subject }) => subject)).toEqual([
-      'ReviewRelay: 5 consecutive failures of webhook subscription "Test"',
-      'ReviewRelay: 18 consecutive failures of webhook subscription "Test"',
+      '5 consecutive failures of webhook subscription "Test"',
+      '18 consecutive failures of webhook subscription "Test"',
     ]);
     const other = await subscribed(5);
     await look();
@@ -216,7 +216,7 @@ describe("mails about alerts", () => {
     );
     await look();
     expect((await mails()).map(({ subject }) => subject)).toEqual([
-      "ReviewRelay: Alerts for 2 webhook subscriptions",
+      "Alerts for 2 webhook subscriptions",
     ]);
   });
 });

@@ -126,12 +126,13 @@ test.each(["subscription", "review"])(
     receiver.received.length = 0;
     for (const eventId of waiting)
       expect((await post(`/${id}/deliveries/${eventId}/redeliver`)).status).toBe(202);
-    await until("delivered", async () => (await show(id, second))["state"] === "delivered");
+    for (const eventId of [first, second])
+      await until("delivered", async () => (await show(id, eventId))["state"] === "delivered");
     expect((await show(id, first))["attempts"]).toMatchObject([
       { round: 1, attempt: 1, outcome: "retry" },
       { round: 1, attempt: 2, outcome: "delivered" },
     ]);
-    expect(receiver.eventIds.toSorted()).toEqual([first, second]);
+    expect(receiver.eventIds.toSorted()).toEqual([first, second].toSorted());
   },
 );
 

@@ -9,7 +9,15 @@ import { type ReactNode, useMemo } from "react";
 
 import { useBrand } from "../session/session.tsx";
 import { BrandName } from "../ui/brand-name.ts";
-import { hoveredOf, readableOn, shadesOf, tintOn, visibleOn, textColorOn } from "./colors.ts";
+import {
+  contrast,
+  hoveredOf,
+  readableOn,
+  shadesOf,
+  tintOn,
+  visibleOn,
+  textColorOn,
+} from "./colors.ts";
 
 const PLATFORM_COLOR = "#1f6feb";
 /**
@@ -130,6 +138,14 @@ function darkStateColors(colors: MantineTheme["colors"]): Record<string, string>
   return Object.fromEntries(entries);
 }
 
+/** Returns the tint of a state in the dark scheme below which text has the least contrast. */
+function lightestTint(colors: MantineTheme["colors"]): string {
+  const tints = STATE_COLORS.map((name) => tintOn(colors[name][5], DARK_BACKGROUND));
+  return tints.reduce((one, other) =>
+    contrast(one, "#000000") > contrast(other, "#000000") ? one : other,
+  );
+}
+
 /** CSS variables for text on the tenant's colour, and for the tenant's colour of hovered controls. */
 const filledWith = (shown: string) => ({
   "--mantine-color-brand-contrast": textColorOn(shown),
@@ -140,30 +156,32 @@ const filledWith = (shown: string) => ({
 /** CSS variables that raise the contrast of Mantine's dimmed grey and of the tenant's colour to WCAG AA. */
 function readableVariables(color: string): CSSVariablesResolver {
   const onLight = readableOn(color, LIGHT_BACKGROUND);
-  const onDark = readableOn(color, DARK_BACKGROUND);
-  return ({ colors }) => ({
-    variables: {},
-    light: {
-      ...STRONG_RED,
-      ...filledWith(visibleOn(color, LIGHT_BACKGROUND)),
-      ...stateTextColors(colors),
-      "--mantine-color-dimmed": "#5c636a",
-      "--mantine-color-placeholder": "#6a7178",
-      "--mantine-color-error": "#c92a2a",
-      "--mantine-color-anchor": onLight,
-      "--mantine-color-brand-text": onLight,
-      // Computed against the background of a hovered menu entry, which is the darkest background below this text.
-      "--mantine-color-brand-light-color": readableOn(color, shadesOf(color)[2]),
-    },
-    dark: {
-      ...STRONG_RED,
-      ...filledWith(visibleOn(color, DARK_BACKGROUND)),
-      ...darkStateColors(colors),
-      "--mantine-color-dimmed": "#a6a7ab",
-      "--mantine-color-placeholder": "#909296",
-      "--mantine-color-error": "#ff8787",
-      "--mantine-color-anchor": onDark,
-      "--mantine-color-brand-text": onDark,
-    },
-  });
+  return ({ colors }) => {
+    const onDark = readableOn(color, lightestTint(colors));
+    return {
+      variables: {},
+      light: {
+        ...STRONG_RED,
+        ...filledWith(visibleOn(color, LIGHT_BACKGROUND)),
+        ...stateTextColors(colors),
+        "--mantine-color-dimmed": "#5c636a",
+        "--mantine-color-placeholder": "#6a7178",
+        "--mantine-color-error": "#c92a2a",
+        "--mantine-color-anchor": onLight,
+        "--mantine-color-brand-text": onLight,
+        // Computed against the background of a hovered menu entry, which is the darkest background below this text.
+        "--mantine-color-brand-light-color": readableOn(color, shadesOf(color)[2]),
+      },
+      dark: {
+        ...STRONG_RED,
+        ...filledWith(visibleOn(color, DARK_BACKGROUND)),
+        ...darkStateColors(colors),
+        "--mantine-color-dimmed": "#a6a7ab",
+        "--mantine-color-placeholder": "#909296",
+        "--mantine-color-error": "#ff8787",
+        "--mantine-color-anchor": onDark,
+        "--mantine-color-brand-text": onDark,
+      },
+    };
+  };
 }

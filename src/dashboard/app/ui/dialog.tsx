@@ -86,8 +86,6 @@ export function useRowDialog<Row>() {
   return { show, dialog: { row, opened, onClose: close } };
 }
 
-export type RowDialogProps<Row> = ReturnType<typeof useRowDialog<Row>>["dialog"];
-
 /** Ids of the open dialogs, the topmost last. */
 const openDialogs: string[] = [];
 

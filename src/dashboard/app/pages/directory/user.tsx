@@ -27,7 +27,7 @@ const BACK = { href: "/users", title: "Users" };
 /** Page of one user: what the user may do, how the user signs in, and what operators may change. */
 export function Page() {
   const id = idOf(useParams()["id"]);
-  const user = useQuery(userOptions(useApi(), id));
+  const user = useQuery({ ...userOptions(useApi(), id), staleTime: 0 });
   if (id === undefined) return <NotFound />;
   if (user.data === undefined)
     return (

@@ -165,12 +165,16 @@ function columnsOf(one: InboxAction, onShow: () => void) {
 function ServiceLink({ id }: { readonly id: number }) {
   const { data } = useQuery(serviceOptions(useApi(), id));
   if (data === undefined) return `Service ${id}`;
-  return <PageLink href={`/services/${id}`}>{data.name}</PageLink>;
+  return (
+    <div data-name>
+      <PageLink href={`/services/${id}`}>{data.name}</PageLink>
+    </div>
+  );
 }
 
 function Problems({ errors }: { readonly errors: InboxAction["errors"] }) {
   return Object.entries(errors ?? {}).map(([field, text]) => (
-    <Text key={field} size="sm">
+    <Text key={field} size="sm" data-name>
       <code>{field}</code> {text}
     </Text>
   ));

@@ -95,9 +95,9 @@ export function DeliveryList(props: DeliveryListProps) {
 }
 
 const eventIdOf = ({ event_id: eventId }: ListedDelivery): string => eventId;
-const HEIGHTS = [41, 87] as const;
+const HEIGHTS = [41, 77] as const;
 /** Heights of the rows beside an open delivery, where each row has two lines. */
-const SPLIT_HEIGHTS = [57, 87] as const;
+const SPLIT_HEIGHTS = [57, 77] as const;
 
 /**
  * Returns the functions that render a row. They change only with the arguments and the time zone, because new

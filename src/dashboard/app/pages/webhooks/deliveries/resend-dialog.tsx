@@ -9,7 +9,6 @@ import { Confirm } from "../../../ui/dialog.tsx";
 import { TimeField } from "../../../ui/filters.tsx";
 import { Choice } from "../../../ui/form.tsx";
 import { counted, number } from "../../../ui/format.ts";
-import { Icon } from "../../../ui/icon.tsx";
 import { notify } from "../../../ui/notify.ts";
 import { useIsReadOnly, useReader } from "../data/data.ts";
 import type { DeliveryFilter } from "../data/filters.ts";
@@ -37,7 +36,7 @@ export function ResendButton({ subscription }: ResendProps) {
   if (useIsReadOnly()) return null;
   return (
     <>
-      <Button variant="default" onClick={open} leftSection={<Icon name="refresh" size={16} />}>
+      <Button variant="default" onClick={open}>
         Resend<span className="unseen-on-phones">&nbsp;undelivered</span> …
       </Button>
       {opened && <ResendDialog subscription={subscription} onClose={close} />}
