@@ -50,8 +50,7 @@ export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
   actor.steppedMs = now.getTime();
   switch (event.kind) {
     case "woken":
-      actor.wanted = true;
-      actor.plannedFor = undefined;
+      onWoken(actor);
       break;
     case "has_room":
       break;
@@ -85,6 +84,17 @@ export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
       break;
   }
   return nextEffects(actor, now);
+}
+
+/**
+ * Reads the waiting lanes again, because a user may have made a retry due now (contract 6.14). Waits that PostgreSQL
+ * does not know stay.
+ */
+function onWoken(actor: Actor): void {
+  actor.wanted = true;
+  actor.plannedFor = undefined;
+  if (actor.postponed > 0) return;
+  for (const lane of actor.lanes.values()) lane.waitingUntil = undefined;
 }
 
 function onLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {

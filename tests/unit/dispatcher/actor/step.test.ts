@@ -104,11 +104,19 @@ describe("one lane", () => {
     answer("main", retry);
     const effects = commit("main", retry);
     expect(effects).toContainEqual({ kind: "sleep", until: later(60_000) });
-    driven.now = later(59_999);
-    expect(load(wake())).toMatchObject({ limit: 0 });
     driven = new DrivenActor();
     driven.now = later(60_000);
     expect(sent(loaded([entry(1, { attempt: 2, dueAt: later(60_000) }), entry(2)]))).toEqual([1]);
+  });
+
+  test("reads a waiting head again after a wake, because its retry may be due now", () => {
+    const [tested, retried] = [entry(3, { isTest: true }), entry(1, { attempt: 2 })];
+    loaded([{ ...retried, dueAt: later(60_000) }], [tested]);
+    driven.now = later(1_000);
+    const request = load(wake());
+    expect(request).toMatchObject({ after: 0, limit: MAX_QUEUED });
+    const effects = driven.show(request, { entries: [{ ...retried, dueAt: later(900) }] });
+    expect(sent(effects)).toEqual([1]);
   });
 
   test("drops itself when nothing is left, and only then", () => {
@@ -223,7 +231,7 @@ describe("several causes at once", () => {
   test("plans again after a wake, which took the plan away", () => {
     const waiting = entry(2, { reviewId: 2, attempt: 2, dueAt: later(60_000) });
     loaded([entry(1), waiting], [], byReview);
-    expect(wake()).toContainEqual({ kind: "sleep", until: later(60_000) });
+    expect(loaded([waiting], [], byReview)).toContainEqual({ kind: "sleep", until: later(60_000) });
     expect(kinds(tell({ kind: "stopped" }))).not.toContain("sleep");
   });
 
