@@ -138,7 +138,7 @@ export const AUDIT_ACTIONS = [
   "COMPANY_DELETION_REQUESTED",
   "COMPANY_DELETION_CANCELLED",
   // Audit rows of a company that was updated or deleted; details: company_id, type; for an update also fields, the
-  // names of the fields in the request; for a deletion also the name of the company.
+  // names of the fields in the request, and changes; for a deletion also the name of the company.
   "COMPANY_UPDATED",
   "COMPANY_DELETED",
   // Audit rows of changes to plans; details: plan_id; for an update also fields, for a deletion also name.
@@ -263,6 +263,14 @@ export const auditQuery = Type.Object({
   q: Type.Optional(searchText()),
   actor_id: Type.Optional(rowId()),
   company_id: Type.Optional(rowId()),
+  about: Type.Optional(
+    Type.String({
+      pattern: "^(company|user):[1-9]\\d{0,9}$",
+      explain: "must be company:ID or user:ID",
+      examples: ["company:7"],
+    }),
+  ),
+  reads: Type.Optional(literals(["false"])),
   since: Type.Optional(instantText()),
   until: Type.Optional(instantText()),
 });

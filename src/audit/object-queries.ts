@@ -54,29 +54,38 @@ interface Row {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
+interface FoundObject {
+  readonly name: string | null;
+  /** The company that the object belongs to; null if it is unknown. */
+  readonly ownerId: unknown;
+}
+
 /**
- * Returns the names of the objects of audit rows, in their order; null without a name. With `tenantId`, only objects of
- * this partner and its accounts are named.
+ * Returns the objects of audit rows, in their order. With `tenantId`, only objects of this partner and its accounts are
+ * found.
  */
-export async function namesOfObjects(
+export async function objectsOf(
   db: DbOrTx,
   rows: readonly Row[],
   tenantId?: number,
-): Promise<(string | null)[]> {
+): Promise<FoundObject[]> {
   const objects = rows.map(objectOf);
-  const found = objects.filter((one) => one !== undefined);
-  const names = new Map<string, ReadonlyMap<string, string>>();
-  for (const [field, own] of Map.groupBy(found, (one) => one.field)) {
+  const known = objects.filter((one) => one !== undefined);
+  const found = new Map<string, ReadonlyMap<string, FoundObject>>();
+  for (const [field, own] of Map.groupBy(known, (one) => one.field)) {
     const source = SOURCES[field];
     if (source === undefined) continue;
-    const named = await namesIn(db, source, { ids: own, tenantId });
-    names.set(field, new Map(named.map(({ id, name }) => [String(id), String(name)])));
+    const read = await objectsIn(db, source, { ids: own, tenantId });
+    const byId = read.map(
+      ({ id, name, ownerId }) => [String(id), { name: String(name), ownerId }] as const,
+    );
+    found.set(field, new Map(byId));
   }
   return rows.map(({ action, details }, i) => {
     const object = objects[i];
-    const name = object && names.get(object.field)?.get(String(object.id));
-    if (name !== undefined) return name;
-    return action === "AUTHZ_DENIED" ? null : nameInDetails(details);
+    const one = object && found.get(object.field)?.get(String(object.id));
+    if (one !== undefined) return one;
+    return { name: action === "AUTHZ_DENIED" ? null : nameInDetails(details), ownerId: null };
   });
 }
 
@@ -103,20 +112,20 @@ function nameInDetails({ name, provider }: Row["details"]): string | null {
   return typeof provider === "string" ? provider : null;
 }
 
-interface ObjectsOf {
+interface WantedObjects {
   readonly ids: readonly AuditedObject[];
-  /** The partner whose objects are named; undefined for those of all partners. */
+  /** The partner whose objects are read; undefined for those of all partners. */
   readonly tenantId: number | undefined;
 }
 
-function namesIn(
+function objectsIn(
   db: DbOrTx,
   { table, id, name, owner }: Source,
-  { ids, tenantId }: ObjectsOf,
-): Promise<{ readonly id: unknown; readonly name: unknown }[]> {
+  { ids, tenantId }: WantedObjects,
+): Promise<{ readonly id: unknown; readonly name: unknown; readonly ownerId: unknown }[]> {
   const isTheirs = tenantId === undefined ? undefined : isOfTenant(db, owner, tenantId);
   return db
-    .select({ id, name })
+    .select({ id, name, ownerId: owner ?? sql`null` })
     .from(table)
     .where(and(anyOf(id, new Set(ids.map((one) => one.id))), isTheirs));
 }

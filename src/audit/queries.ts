@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gte, lt, lte, or, sql, type SQL, gt } from "drizzle-orm";
+import { and, asc, desc, eq, gte, lt, lte, ne, or, sql, type SQL, gt } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../db/client.ts";
 import { anyOf, idAfter, idBefore } from "../../db/conditions.ts";
@@ -9,8 +9,9 @@ import type { Found, Page } from "../http/list.ts";
 import type { Principal } from "../http/principal.ts";
 import type { RequestContext } from "../http/request-context.ts";
 import { parseInstant } from "../lib/clock.ts";
+import { concerns, mayConcern, subjectOf } from "./about-queries.ts";
 import { actionsOf, type AuditAction, type AuditQuery, type AuditRow } from "./model.ts";
-import { namesOfObjects } from "./object-queries.ts";
+import { objectsOf } from "./object-queries.ts";
 import { entryWords } from "./words.ts";
 
 interface AuditEntry {
@@ -109,28 +110,33 @@ export function listAuditOfTenant(
 }
 
 /**
- * Number of rows that one statement of a text search reads, and maximum number that all statements of one search read.
+ * Number of rows that one statement of a search reads, and maximum number that all statements of one search read.
  */
 const READ_AT_ONCE = 1_000;
 const SEARCHED_ROWS = 5_000;
 
 /**
- * Reads a page. A text search reads up to `SEARCHED_ROWS` rows that match the other filters, and keeps those that
- * contain the text. `read` returns one row more than the page if there is a next page.
+ * Reads a page. A search (`q` or `about`) reads up to `SEARCHED_ROWS` rows that match the other filters, and keeps
+ * those that match. `read` returns one row more than the page if there is a next page.
  */
 async function search(
-  { q }: AuditQuery,
+  query: AuditQuery,
   page: Page,
-  read: (page: Page) => Promise<AuditRow[]>,
+  read: (page: Page) => Promise<NamedRow[]>,
 ): Promise<Found<AuditRow>> {
-  if (q === undefined) return { rows: await read(page), end: undefined };
-  const text = q.toLowerCase();
-  const rows: AuditRow[] = [];
+  const subject = subjectOf(query);
+  const text = query.q?.toLowerCase();
+  if (subject === undefined && text === undefined)
+    return { rows: await read(page), end: undefined };
+  const isWanted = (row: NamedRow) =>
+    (subject === undefined || concerns(subject, row, row.objectOwnerId)) &&
+    (text === undefined || textOf(row).includes(text));
+  const rows: NamedRow[] = [];
   let { after } = page;
   for (let from = 0; from < SEARCHED_ROWS && rows.length <= page.limit; from += READ_AT_ONCE) {
     const found = await read({ limit: READ_AT_ONCE, after });
     const part = found.slice(0, READ_AT_ONCE);
-    rows.push(...part.filter((row) => textOf(row).includes(text)));
+    rows.push(...part.filter(isWanted));
     after = part.at(-1)?.id.toString();
     if (found.length <= READ_AT_ONCE)
       return { rows: rows.slice(0, page.limit + 1), end: undefined };
@@ -139,7 +145,7 @@ async function search(
 }
 
 /** Returns all text of a row that a search covers, in lower case. */
-function textOf({ id: _id, at: _at, details, ...row }: AuditRow): string {
+function textOf({ id: _id, at: _at, objectOwnerId: _owner, details, ...row }: NamedRow): string {
   const { action, actorId: actor_id, objectName: object_name } = row;
   const entry = { action, details, actor_id };
   const words = [object_name, null].map((name) => entryWords({ ...entry, object_name: name }));
@@ -186,6 +192,8 @@ const isInSlice = ({ after, through }: ExportSlice) =>
 function filterOf({ action, category, since, until, ...query }: AuditQuery) {
   const { actor_id: actorId, company_id: companyId } = query;
   return {
+    subject: subjectOf(query),
+    hasReads: query.reads !== "false",
     action,
     actions: category && actionsOf(category),
     actorId,
@@ -199,17 +207,18 @@ async function withNames(
   db: DbOrTx,
   rows: readonly StoredRow[],
   tenantId?: number,
-): Promise<AuditRow[]> {
+): Promise<NamedRow[]> {
   const people = rows.flatMap((row) => [row.actorId, row.impersonatorId]);
   const employers = rows.map((row) => row.companyId);
-  const [userNames, companyNames, objectNames] = await Promise.all([
+  const [userNames, companyNames, objects] = await Promise.all([
     namesOfUsers(db, people),
     namesOfCompanies(db, employers),
-    namesOfObjects(db, rows, tenantId),
+    objectsOf(db, rows, tenantId),
   ]);
   return rows.map((row, i) => ({
     ...row,
-    objectName: objectNames[i] ?? null,
+    objectName: objects[i]?.name ?? null,
+    objectOwnerId: objects[i]?.ownerId,
     actorName: userNames.get(row.actorId) ?? null,
     impersonatorName: userNames.get(row.impersonatorId) ?? null,
     companyName: companyNames.get(row.companyId) ?? null,
@@ -217,19 +226,13 @@ async function withNames(
 }
 
 type StoredRow = typeof auditLog.$inferSelect;
+type NamedRow = AuditRow & { readonly objectOwnerId: unknown };
 
-interface AuditFilter {
-  readonly action: string | undefined;
-  readonly actions: readonly string[] | undefined;
-  readonly actorId: number | undefined;
-  readonly companyId: number | undefined;
-  readonly since: Date | undefined;
-  readonly until: Date | undefined;
-}
-
-function conditionsOf(filter: AuditFilter, page: Page) {
-  const { action, actions, actorId, companyId, since, until } = filter;
+function conditionsOf(filter: ReturnType<typeof filterOf>, page: Page) {
+  const { subject, hasReads, action, actions, actorId, companyId, since, until } = filter;
   return and(
+    subject && mayConcern(subject),
+    hasReads ? undefined : ne(auditLog.action, "TENANT_READ"),
     action === undefined ? undefined : eq(auditLog.action, action),
     actions && anyOf(auditLog.action, actions),
     actorId === undefined ? undefined : eq(auditLog.actorId, actorId),

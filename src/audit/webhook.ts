@@ -187,7 +187,7 @@ export const AuditWebhookBody = Type.Object(
     start: Type.Optional(
       literals(["oldest", "newest"], {
         description:
-          "The first row to send: the oldest one, or the next one that is written. If absent, an existing webhook continues, and a new webhook starts with the next row.",
+          "First row to send. If absent, an existing webhook continues, and a new one starts with the next row.",
       }),
     ),
   },
@@ -206,7 +206,7 @@ export const AuditWebhookObject = Type.Object(
       description: "The `cursor` of the last row that was accepted; null before the oldest one.",
     }),
     oldest_waiting_at: orNull(instantAnswer(), {
-      description: "Time of the first row that is not sent yet; null if there is none.",
+      description: "Time of the first row that is not sent yet.",
     }),
     delivered_at: orNull(instantAnswer(), { description: "Time of the last accepted POST." }),
     failures: Type.Integer({ description: "Failed POSTs since the last accepted one." }),

@@ -24,7 +24,7 @@ const partnerIds = orNull(
   {
     title: "ServicePartners",
     explain: `must be 1 to ${MAX_PARTNERS} different ids of partners, or null for all`,
-    description: "Ids of the partners for which it acts; null for all.",
+    description: "Null for all partners.",
   },
 );
 const settings = { name: shortName, scopes, partner_ids: partnerIds };
@@ -54,7 +54,7 @@ export const ServiceObject = Type.Object(
     name: Type.String(),
     scopes: Type.Array(Type.String(), { examples: [["actions:write"]] }),
     partner_ids: orNull(Type.Array(Type.Integer()), {
-      description: "Ids of the partners for which it acts; null for all.",
+      description: "Null for all partners.",
     }),
     created_at: instantAnswer(),
     updated_at: instantAnswer(),
@@ -73,7 +73,7 @@ export const ServiceTokenBody = Type.Object(
   {
     name: shortName,
     expires_at: Object.assign(instantText(), {
-      description: "Expiry time of the token, at most 400 days from now.",
+      description: "At most 400 days from now.",
     }),
   },
   {

@@ -113,7 +113,7 @@ const settings = {
   client_id: storableText([1, 255]),
   client_secret: {
     ...storableText([1, 512]),
-    description: "Client secret at the identity provider; absent for a public client.",
+    description: "Absent for a public client.",
   },
   domains: Type.Array(Type.String({ minLength: 1, maxLength: DOMAIN_CHARS }), {
     minItems: 1,
@@ -127,7 +127,7 @@ const settings = {
 
 const trustEmail = Type.Boolean({
   description:
-    "Treats addresses in proved domains as verified if the provider does not report whether they are.",
+    "Trusts addresses in proved domains that the provider does not report as unverified.",
 });
 
 const newUsers = Type.Object(
@@ -149,7 +149,7 @@ const newUsers = Type.Object(
   },
 );
 const newUsersOrNull = orNull(newUsers, {
-  description: "Creates users of proved domains at their first sign-in; null to create none.",
+  description: "Creates users at their first sign-in; null for none.",
 });
 
 export const newConnectionBody = Type.Object(
@@ -198,9 +198,9 @@ export const connectionObject = Type.Object(
       Type.Object({
         domain: Type.String(),
         record_name: Type.String({
-          description: "The name of the TXT record that proves the domain.",
+          description: "Name of the TXT record.",
         }),
-        record_value: Type.String({ description: "The value of that record." }),
+        record_value: Type.String({ description: "Value of the TXT record." }),
         proved_at: orNull(instantAnswer(), { description: "Time of the proof; null without one." }),
       }),
       { description: "The DNS records that prove the domains." },
@@ -285,7 +285,7 @@ export const identityObject = Type.Object(
   {
     id: Type.Integer(),
     connection_id: Type.String({
-      description: "Id of the connection through which it was linked.",
+      description: "Id of the connection.",
     }),
     issuer: Type.String(),
     subject: Type.String({ description: "The `sub` of the user at the provider." }),

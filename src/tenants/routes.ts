@@ -69,8 +69,7 @@ function auditRoutes(deps: AdminRouteDeps) {
         detail: {
           operationId: "listAuditLog",
           summary: "List the audit log, newest first",
-          description:
-            "Sign-ins, denied requests, tokens, secrets and changes of clients and keys.",
+          description: "`about` finds what a user or company did and what was done to it.",
         },
       },
     )
@@ -85,7 +84,7 @@ function auditRoutes(deps: AdminRouteDeps) {
         detail: {
           operationId: "exportAuditLog",
           summary: "Export the audit log as NDJSON, oldest first",
-          description: "Store the last `cursor` and continue with `after` to get every row once.",
+          description: "Continue with `after` to get every row once.",
         },
       },
     );

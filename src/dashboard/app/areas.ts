@@ -1,3 +1,5 @@
+import { lazy } from "react";
+
 import { type Area, page } from "./shell/page.tsx";
 import { READING_PAGES } from "./pages/webhooks/pages.ts";
 import type { Session } from "./session/identity.ts";
@@ -6,6 +8,10 @@ import { type Role, ROLES } from "./session/roles.ts";
 const PARTNERS: readonly Role[] = ["partner_owner", "partner_admin"];
 const ACCOUNTS: readonly Role[] = ["account_owner", "account_user", "location_user"];
 const OPERATORS: readonly Role[] = ["super_admin"];
+
+const InboxCount = lazy(() =>
+  import("./pages/inbox/inbox-count.tsx").then(({ InboxCount: one }) => ({ default: one })),
+);
 
 /** Builds an area that has a page at its own path, and possibly further pages below this path. */
 const area = (
@@ -62,7 +68,7 @@ const AREAS: readonly Area[] = [
   ),
   area(
     "/inbox",
-    { title: "Inbox", icon: "inbox", roles: OPERATORS, group: "Delivery" },
+    { title: "Inbox", icon: "inbox", roles: OPERATORS, group: "Delivery", Count: InboxCount },
     () => import("./pages/inbox/inbox.tsx"),
   ),
   area(

@@ -1,4 +1,4 @@
-import { Text } from "@mantine/core";
+import { Button, Text } from "@mantine/core";
 import { Notifications } from "@mantine/notifications";
 import { QueryClientProvider } from "@tanstack/react-query";
 import {
@@ -61,13 +61,20 @@ function PortalContent({ children }: { readonly children: ReactNode }) {
   );
 }
 
-function PortalBody({ state: { session, ended, error, retry } }: { readonly state: PortalState }) {
+function PortalBody({ state }: { readonly state: PortalState }) {
+  const { session, ended, error, retry, stop } = state;
   if (ended !== undefined) return <SessionEnded ended={ended} />;
   if (error !== undefined) return <ErrorNotice error={error} retry={retry} />;
   if (session?.portal === undefined) return <Loading />;
   return (
     <PageBoundary>
-      {session.portal.isOfOperator && <Acting as={`the owner of ${session.company.name}`} />}
+      {session.portal.isOfOperator && (
+        <Acting as={`the owner of ${session.company.name}`}>
+          <Button size="xs" onClick={stop}>
+            Stop acting
+          </Button>
+        </Acting>
+      )}
       <PortalPages portal={session.portal} />
     </PageBoundary>
   );
@@ -92,6 +99,7 @@ const END_REASON_WORDS = {
   used: "This link was already used or has expired. Each link works once and for a short time.",
   missing: "This page was reloaded, and a link works only once.",
   expired: "It has expired or was closed.",
+  stopped: "You no longer act as the owner. You can close this tab.",
 } as const;
 
 function SessionEnded({ ended }: { readonly ended: NonNullable<PortalState["ended"]> }) {
@@ -102,7 +110,7 @@ function SessionEnded({ ended }: { readonly ended: NonNullable<PortalState["ende
       <Text>
         {hasHost
           ? "To start another session, reload the page."
-          : "Request a new link where you got this one."}
+          : "To start another session, request a new link where you got this one."}
       </Text>
     </>
   );
@@ -184,9 +192,10 @@ function useHasHost(): boolean {
 
 /**
  * Reason why a portal shows no pages. `used`: the server rejected the code as used, expired or unknown.
- * `missing`: the link contained no code, for example after a reload. `expired`: the session ended.
+ * `missing`: the link contained no code, for example after a reload. `expired`: the session ended. `stopped`: the
+ * operator ended it.
  */
-type PortalEndReason = "used" | "missing" | "expired";
+type PortalEndReason = keyof typeof END_REASON_WORDS;
 
 interface PortalState {
   readonly session: Session | undefined;
@@ -197,6 +206,8 @@ interface PortalState {
    */
   readonly error: unknown;
   readonly retry: () => void;
+  /** Ends the session at the server, for an operator who acts as the owner. */
+  readonly stop: () => void;
 }
 
 interface PortalSessionProps {
@@ -234,15 +245,20 @@ function PortalSession({ link: { base, code }, children }: PortalSessionProps) {
   useEffect(() => {
     if (ended !== undefined) notifyHost({ type: "ended" });
   }, [ended]);
-  const end = useCallback(() => {
+  const end = useCallback((reason: PortalEndReason = "expired") => {
     queryClient.clear();
     setSession(undefined);
-    setEnded("expired");
+    setEnded(reason);
   }, []);
   const state = useSessionState(session, end);
+  const stop = () => {
+    // The token expires by itself if the server cannot be reached.
+    void state.api.sso["revoking-token"].get().catch(() => undefined);
+    end("stopped");
+  };
   return (
     <SessionContext value={state}>
-      {children({ session, ended, error, retry: open })}
+      {children({ session, ended, error, retry: open, stop })}
     </SessionContext>
   );
 }

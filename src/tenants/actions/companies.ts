@@ -1,5 +1,6 @@
 import { findRow } from "../../http/ids.ts";
 import type { Db, Tx } from "../../../db/client.ts";
+import { changesOf as fieldChanges } from "../../audit/changes.ts";
 import { recordAudit } from "../../audit/queries.ts";
 import { endAccessOfCompanies } from "../../auth/sign-in/sessions.ts";
 import type { ValidParts } from "../../http/fields.ts";
@@ -182,9 +183,11 @@ function changeCompany(
 ): Promise<Company> {
   return changeRecord(deps, caller, CONFLICTS, async (tx) => {
     const { changes, fields } = one;
+    const before = orNotFound(await queries.companyById(tx, type, id));
     if (fields.length > 0) await queries.updateCompany(tx, id, changes);
-    const details = { company_id: id, type, fields };
     const result = orNotFound(await queries.companyById(tx, type, id));
+    const values = fieldChanges(fields, before, result);
+    const details = { company_id: id, type, fields, changes: values };
     return { result, ...(fields.length > 0 && { change: { action: "COMPANY_UPDATED", details } }) };
   });
 }

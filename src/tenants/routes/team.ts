@@ -282,7 +282,7 @@ function auditRoutes(deps: PartnerRouteDeps) {
         detail: {
           operationId: "listOwnAuditLog",
           summary: "List the audit log of the partner and its accounts, newest first",
-          description: "`company_id` restricts the list to one company.",
+          description: "Without what operators did.",
         },
       },
     )
@@ -297,7 +297,7 @@ function auditRoutes(deps: PartnerRouteDeps) {
         detail: {
           operationId: "exportOwnAuditLog",
           summary: "Export the audit log of the partner and its accounts as NDJSON, oldest first",
-          description: "Store the last `cursor` and continue with `after` to get every row once.",
+          description: "Continue with `after` to get every row once.",
         },
       },
     );

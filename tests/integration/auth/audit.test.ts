@@ -67,6 +67,35 @@ describe("the audit log", () => {
       .sql`delete from audit_log where request_id = 'named' or details->>'i' is null`;
   });
 
+  test("finds what concerns a company or a user: who acted, and on whom", async () => {
+    const [one, two] = tenants.partners;
+    const { superAdmin } = tenants;
+    const add = (id: number, action: string, details: object) => database.db.sql`
+      insert into audit_log (at, action, actor_id, request_id, details)
+      values (now(), ${action}, ${superAdmin.id}, 'about', ${JSON.stringify({ ...details, i: id })})`;
+    await add(40, "COMPANY_UPDATED", { company_id: one.id });
+    await add(41, "USER_DEACTIVATED", { user_id: one.admin.id });
+    await add(42, "TENANT_READ", { partner_id: one.id });
+    await add(43, "COMPANY_UPDATED", { company_id: two.id });
+    await add(44, "AUTHZ_DENIED", { company_id: one.id });
+    expect(await rows(`?about=company:${one.id}`)).toEqual([42, 41, 40, 9, 7, 5, 3, 1]);
+    expect(await rows(`?about=company:${one.id}&reads=false`)).toEqual([41, 40, 9, 7, 5, 3, 1]);
+    expect(await rows(`?about=user:${one.admin.id}`)).toEqual([41]);
+    expect(await rows(`?about=company:${one.id}&q=deactivated`)).toEqual([41]);
+    expect(await rows("?about=company:9999999999")).toEqual([]);
+    const wrong = await api.call("GET", "/admin/audit-log?about=store:1", { token });
+    expect(wrong.status).toBe(422);
+    // A partner does not see what operators did.
+    const owner = await api.login(one.owner.email);
+    const own = await api.call("GET", `/partner/audit-log?about=company:${one.id}`, {
+      token: owner,
+    });
+    const seen = (own.body["data"] as { request_id: string }[]).map((row) => row.request_id);
+    expect(seen).not.toContain("about");
+    await database.db
+      .sql`delete from audit_log where request_id = 'about' or details->>'i' is null`;
+  });
+
   test("filters by category", async () => {
     expect(await rows("?category=tokens")).toEqual([9, 8, 7, 6, 5, 4, 3, 2, 1, 0]);
     expect(await rows("?category=tokens&action=TOKEN_ISSUED")).toEqual([5, 4, 3, 2, 1, 0]);

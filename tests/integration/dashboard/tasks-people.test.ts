@@ -104,7 +104,7 @@ describe.skipIf(lacks("chromium"))("a user with API keys, in a browser", () => {
         name: /viewed the secret of the subscription CRM/,
       });
       await walk.click(row.first());
-      await entries.getByText("WEBHOOK_SECRET_SHOWN").waitFor();
+      await entries.getByText("Viewed the secret of a subscription").waitFor();
       await walk.look("entry");
       const said = await entries.getByRole("row").first().innerText();
       expect(said).toContain(`Name of ${admin.email}`);
@@ -202,13 +202,14 @@ describe.skipIf(lacks("chromium"))("an operator, in a browser", () => {
   });
 
   test("creates a service with a token", async () => {
-    const task = { name: "Create a service", clicks: 7 };
+    const task = { name: "Create a service", clicks: 8 };
     await walkThrough(world, task, operator(), async (walk, page) => {
       await walk.click(area(page, "Services"));
       await walk.look("empty");
       await walk.click(button(page, "New service").first());
       await focused(page);
       await walk.type("Reviews engine");
+      await walk.click(page.getByRole("checkbox", { name: "Record actions" }));
       await walk.look("form");
       await walk.click(inDialog(page, "Create service"));
       await heading(page, "Reviews engine").waitFor();

@@ -5,7 +5,7 @@ import {
   namesPerson,
   newErasure,
 } from "../../../src/dashboard/app/pages/erasures/erasure-draft.ts";
-import { partsOf } from "../../../src/dashboard/app/pages/inbox/action-parts.ts";
+import { partsOf, shortReason } from "../../../src/dashboard/app/pages/inbox/action-parts.ts";
 import { topicsLike } from "../../../src/dashboard/app/search/hit.ts";
 
 describe("an erasure", () => {
@@ -33,6 +33,14 @@ describe("an erasure", () => {
       false,
     ]);
   });
+});
+
+test("a long list of allowed values in a reason becomes their number", () => {
+  const values = ["a", "b", "c", "d", "e"];
+  const text = `must be one of ${values.join(", ")}`;
+  expect(shortReason(text)).toEqual({ text: "must be one of 5 values", values });
+  for (const short of ["is required", "must be one of a, b"])
+    expect(shortReason(short)).toEqual({ text: short, values: [] });
 });
 
 test("an action of the inbox is named by its event and its id, whatever the service inserted", () => {

@@ -70,12 +70,23 @@ describe("the audit log in words", () => {
   });
 
   test("shows details of any type as text", () => {
-    const details = { jti: "<b>", revoked: 3, fields: ["name"], reason: null };
+    const details = {
+      jti: "<b>",
+      user_id: 7,
+      revoked: 1,
+      fields: ["name", "role"],
+      changes: { role: { from: "account_user", to: null } },
+      token: { jti: "j", kind: "access", client_id: null },
+      reason: null,
+    };
     expect(detailPairs(details)).toEqual([
-      ["jti", "<b>"],
-      ["revoked", "3"],
-      ["fields", '["name"]'],
-      ["reason", "null"],
+      ["Jti", "<b>"],
+      ["User ID", "7"],
+      ["Ended", "1 sign-in or token"],
+      ["Changed", "Name (personal data is not recorded)"],
+      ["Role", "Account user → None"],
+      ["Token", "Sign-in j"],
+      ["Reason", "None"],
     ]);
   });
 });
@@ -93,13 +104,19 @@ describe("the filters of the audit log", () => {
       since: "2026-06-01T12:00:00+02:00",
       until: "2026-06-02T00:00:00Z",
     };
-    expect(queryFor({ category: "nonsense" })).toEqual({});
+    expect(queryFor({ category: "nonsense", reads: "shown" })).toEqual({});
+    expect(queryFor({ company: "6", within: "7d" })).toEqual({
+      about: "company:6",
+      within: "7d",
+      reads: "false",
+    });
     expect(queryFor(values)).toEqual({
       q: "203.0.113.7",
       category: "sign_in",
       action: "AUTH_LOGIN",
-      actor_id: 5,
+      about: "user:5",
       company_id: 6,
+      reads: "false",
       since: "2026-06-01T10:00:00.000Z",
       until: "2026-06-02T00:00:00.000Z",
     });
@@ -107,7 +124,7 @@ describe("the filters of the audit log", () => {
 
   test("drop values that the API would reject", () => {
     const values = { action: "drop table", actor: "x", company: "0", since: "soon", until: "" };
-    expect(queryFor(values)).toEqual({});
+    expect(queryFor({ ...values, within: "1y" })).toEqual({ reads: "false" });
   });
 });
 

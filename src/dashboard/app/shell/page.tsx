@@ -143,6 +143,8 @@ export interface Area {
   readonly roles: readonly Role[];
   /** Heading of the navigation menu below which the area stands. */
   readonly group?: string;
+  /** Shows how many entries of the area wait for the user, beside its title. */
+  readonly Count?: ComponentType;
   /** True if the area belongs to the user personally. */
   readonly isPersonal?: boolean;
   /** True if an impersonator may not open the area. It must be true of all areas with `isPersonal`. */

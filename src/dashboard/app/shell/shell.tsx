@@ -14,7 +14,7 @@ import {
   VisuallyHidden,
 } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import type { ReactNode } from "react";
+import { type ReactNode, Suspense } from "react";
 import { Link, useLocation } from "wouter";
 
 import { roleName } from "../session/roles.ts";
@@ -120,13 +120,23 @@ function Navigation({ areas, onChoose }: NavigationProps) {
 
 function AreaLinks({ areas, onChoose }: NavigationProps) {
   const [location] = useLocation();
-  return areas.map(({ path, title, icon }) => (
+  return areas.map(({ path, title, icon, Count }) => (
     <NavLink
       key={path}
       component={Link}
       href={path}
       label={title}
       leftSection={<Icon name={icon} />}
+      // Hidden from screen readers, because it would be a part of the link's name. The page says the number.
+      rightSection={
+        Count && (
+          <Suspense>
+            <span aria-hidden>
+              <Count />
+            </span>
+          </Suspense>
+        )
+      }
       active={location === path || location.startsWith(`${path}/`)}
       aria-current={location === path ? "page" : undefined}
       onClick={onChoose}

@@ -35,6 +35,10 @@ export function useEdits<Draft extends object>({ name, secrets }: EditsOptions<D
   return [edits, setEdits] as const;
 }
 
+/** Returns whether a form has changes that were not sent. */
+export const hasDraft = (name: string | undefined): boolean =>
+  name !== undefined && drafts.has(name);
+
 /** Removes the stored changes of a form after they were sent or discarded. */
 export function discardDraft(name: string | undefined): void {
   if (name !== undefined) drafts.delete(name);

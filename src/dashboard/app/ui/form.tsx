@@ -1,9 +1,9 @@
 import { Button, type ButtonProps, Group, Stack, type StackProps, Radio } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
-import { type ChangeEvent, type ReactNode, useEffect, useRef } from "react";
+import { type ChangeEvent, type ReactNode, useEffect, useEffectEvent, useRef } from "react";
 
 import { apiErrorOf, fieldError } from "../api/client.ts";
-import { discardDraft, useEdits } from "./drafts.ts";
+import { discardDraft, hasDraft, useEdits } from "./drafts.ts";
 import { notify } from "./notify.ts";
 import { ErrorNotice } from "./states.tsx";
 
@@ -61,6 +61,8 @@ export interface FormState<out Draft> extends FormChanges<Draft> {
   /** True if the error appears completely at the form fields, so that the form needs no separate error notice. */
   readonly isErrorAtFields: boolean;
   readonly isBusy: boolean;
+  /** Name under which the user's changes are stored; undefined if they are not. */
+  readonly name: string | undefined;
   submit(): void;
 }
 
@@ -105,6 +107,7 @@ export function useForm<Draft extends object, Answer>(
     error,
     isErrorAtFields: isShownBy(keysOf(initial).map(nameOf), error),
     isBusy: isPending,
+    name,
     text: (field) => ({
       value: String(draft[field]),
       error: errorOf(field),
@@ -139,7 +142,10 @@ function isShownBy(names: readonly string[], error: unknown): boolean {
   );
 }
 
-type AnyForm = Pick<FormState<object>, "error" | "isErrorAtFields" | "isBusy" | "submit" | "reset">;
+type AnyForm = Pick<
+  FormState<object>,
+  "error" | "isErrorAtFields" | "isBusy" | "name" | "submit" | "reset"
+>;
 
 interface FormProps {
   readonly form: AnyForm;
@@ -165,10 +171,16 @@ interface FormProps {
  * first invalid field gets the focus.
  */
 export function Form(props: FormProps) {
-  const { form, children, isCheckedByBrowser = false, gap = "md" } = props;
+  const { form, children, isCheckedByBrowser = false, gap = "md", onCancel } = props;
   const { renderError = (error) => <ErrorNotice error={error} /> } = props;
   const { error } = form;
   const element = useRef<HTMLFormElement>(null);
+  const sayIfKept = useEffectEvent(() => {
+    if (onCancel !== undefined && hasDraft(form.name))
+      notify.done("Not saved yet. Your entries are kept until you come back.");
+  });
+  // Runs when the dialog of the form has closed.
+  useEffect(() => () => sayIfKept(), []);
   useEffect(() => {
     if (error !== null) element.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus();
   }, [error]);

@@ -1,7 +1,7 @@
 import { Box, Button, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 
-import { sentenceOf } from "../../api/audit-words.ts";
+import { phraseOf, sentenceOf } from "../../api/audit-words.ts";
 import { useApi } from "../../session/session.tsx";
 import { Tag } from "../../ui/badges.tsx";
 import { CopyableId } from "../../ui/copy.tsx";
@@ -10,6 +10,7 @@ import { Dimmed, Facts, PageLink } from "../../ui/layout.tsx";
 import { ExactTime } from "../../ui/time.tsx";
 import { userOptions } from "../users/data.ts";
 import { detailPairs, isSevere, objectPathOf } from "./audit-words.ts";
+import css from "./audit.module.css";
 import { useIsOperator, type AuditEntry } from "./data.ts";
 
 interface AuditDetailsProps {
@@ -18,10 +19,16 @@ interface AuditDetailsProps {
   readonly onActor: (id: number) => void;
 }
 
-/** Returns the cells of an audit log entry by column: a sentence about the action, a mark, and the time. */
+/** Returns the cells of an audit log entry by column: a sentence about the action with a mark, and the time. */
 export const auditColumns = (entry: AuditEntry) => ({
-  Action: <Sentence entry={entry} />,
-  Note: <Mark entry={entry} />,
+  Action: (
+    <div className={css.action}>
+      <span className={css.sentence}>
+        <Sentence entry={entry} />
+      </span>
+      <Mark entry={entry} />
+    </div>
+  ),
   Time: (
     <Dimmed>
       <ExactTime at={entry.at} />
@@ -70,12 +77,12 @@ export function AuditDetails({ entry, onActor }: AuditDetailsProps) {
   const { actor_id: actor, impersonator_id: impersonator, request_id: request } = entry;
   const path = objectPathOf(entry.details, useIsOperator());
   return (
-    <Box pb="sm" pl={{ sm: 28 }}>
+    <Box pt={4} pb="sm" pl={{ sm: 28 }}>
       <Facts
         facts={[
           ...Object.entries({
             When: <ExactTime at={entry.at} />,
-            Action: <code>{entry.action}</code>,
+            Action: sentence(phraseOf(entry.action)),
             Who: <Who id={actor} name={entry.actor_name} />,
             ...(impersonator !== null && {
               "Impersonated by": <Who id={impersonator} name={entry.impersonator_name} />,
@@ -91,7 +98,10 @@ export function AuditDetails({ entry, onActor }: AuditDetailsProps) {
                 ),
             }),
           }),
-          ...detailPairs(entry.details).map(([name, value]) => [sentence(name), value] as const),
+          ...detailPairs(entry.details).map(
+            ([name, value]) =>
+              [name, INSTANT.test(value) ? <ExactTime key={name} at={value} /> : value] as const,
+          ),
           ...Object.entries({
             "IP address": entry.ip ?? "Unknown",
             "User agent": entry.user_agent ?? "None",
@@ -112,6 +122,8 @@ export function AuditDetails({ entry, onActor }: AuditDetailsProps) {
     </Box>
   );
 }
+
+const INSTANT = /^\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)$/;
 
 function Who({ id, name }: { readonly id: number | null; readonly name: string | null }) {
   const { data } = useQuery(userOptions(useApi(), useIsOperator() ? id : null));

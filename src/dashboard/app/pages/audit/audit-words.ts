@@ -1,32 +1,61 @@
 import { ACTION_WORDS } from "../../api/audit-words.ts";
-import { idOf, instantOf } from "../../ui/format.ts";
+import { counted, idOf, instantOf, sentence } from "../../ui/format.ts";
 import { textQuery } from "../../ui/text-query.ts";
 
-export const FILTERS = ["q", "category", "action", "actor", "company", "since", "until"] as const;
+export const FILTERS = [
+  "q",
+  "category",
+  "action",
+  "actor",
+  "company",
+  "within",
+  "since",
+  "until",
+  "reads",
+] as const;
+
+/** Maps a preset period in the address to its title and its length in ms. The period ends now. */
+export const PERIODS: Readonly<Record<string, readonly [title: string, ms: number]>> = {
+  "1h": ["Last hour", 3_600_000],
+  "24h": ["Last 24 hours", 86_400_000],
+  "7d": ["Last 7 days", 604_800_000],
+  "30d": ["Last 30 days", 2_592_000_000],
+};
+/** Value of the address for entries about reads of operators, which are otherwise left out. */
+export const WITH_READS = "shown";
 type Get = (name: (typeof FILTERS)[number]) => string | undefined;
 
 export type AuditQuery = ReturnType<typeof auditQuery>;
 
 /**
  * Converts the filters in the address to query parameters of the audit log API. Values that the API would
- * reject are left out.
+ * reject are left out. A company or a user finds what they did and what was done to them; both find what the company's
+ * people did to the user.
  */
 export function auditQuery(get: Get) {
   const category = AUDIT_CATEGORIES.find((one) => one.category === get("category"))?.category;
   const action = get("action");
-  const actorId = idOf(get("actor"));
-  const companyId = idOf(get("company"));
+  const within = get("within");
   const since = instantOf(get("since"));
   const until = instantOf(get("until"));
   return {
     ...textQuery(get("q")),
     ...(category !== undefined && { category }),
     ...(action !== undefined && /^[A-Z_]{1,64}$/.test(action) && { action }),
-    ...(actorId !== undefined && { actor_id: actorId }),
-    ...(companyId !== undefined && { company_id: companyId }),
+    ...aboutQuery(idOf(get("actor")), idOf(get("company"))),
+    ...(get("reads") !== WITH_READS && action !== "TENANT_READ" && { reads: "false" as const }),
+    ...(within !== undefined && within in PERIODS && { within }),
     ...(since !== undefined && { since }),
     ...(until !== undefined && { until }),
   };
+}
+
+function aboutQuery(
+  user: number | undefined,
+  company: number | undefined,
+): { readonly about?: string; readonly company_id?: number } {
+  if (user === undefined) return company === undefined ? {} : { about: `company:${company}` };
+  return { about: `user:${user}`, ...(company !== undefined && { company_id: company }) };
 }
 
 /**
@@ -85,13 +114,72 @@ export function objectPathOf(
   return typeof company === "number" ? `/companies/${company}` : undefined;
 }
 
-/**
- * Converts the details of an audit log entry to pairs of name and text, in their original order. Nested values
- * become JSON.
- */
-export function detailPairs(details: Readonly<Record<string, unknown>>): [string, string][] {
-  return Object.entries(details).map(([name, value]) => [
-    name,
-    typeof value === "string" ? value : JSON.stringify(value),
-  ]);
+type Details = Readonly<Record<string, unknown>>;
+
+/** Converts the details of an audit log entry to pairs of name and text, in their original order. */
+export function detailPairs(details: Details): [string, string][] {
+  return Object.entries(details).flatMap(([name, value]): [string, string][] => {
+    if (name === "changes") return changePairs(asDetails(value));
+    if (name === "fields") return fieldPairs(details);
+    if (name === "revoked") return [["Ended", endedText(value)]];
+    if (name === "token") return [["Token", tokenText(asDetails(value))]];
+    return [[title(name), detailText(value)]];
+  });
+}
+
+const endedText = (count: unknown) =>
+  counted(Number(count), "sign-in or token", "sign-ins and tokens");
+
+const asDetails = (value: unknown): Details =>
+  typeof value === "object" && value !== null ? { ...value } : {};
+
+const title = (name: string) =>
+  sentence(name)
+    .replace(/ ids?$/, (end) => end.replace("id", "ID"))
+    .replace(/\b(url|uris?|ip)\b/gi, (word) => word.toUpperCase());
+
+/** Returns the old and the new value of each changed field. */
+const changePairs = (changes: Details): [string, string][] =>
+  Object.entries(changes).map(([field, change]) => {
+    const { from, to } = asDetails(change);
+    const [old, current] = [from, to].map((value) =>
+      field === "role" ? sentence(detailText(value)) : detailText(value),
+    );
+    return [title(field), `${old} → ${current}`];
+  });
+
+/** Names the fields of the request whose values are not recorded: they are personal or secret, or have not changed. */
+function fieldPairs({ fields, changes, user_id: user }: Details): [string, string][] {
+  const known = asDetails(changes);
+  const names = (Array.isArray(fields) ? fields : []).map(String);
+  const others = names.filter((name) => !(name in known)).map(title);
+  if (others.length === 0) return [];
+  return typeof user === "number"
+    ? [["Changed", `${others.join(", ")} (personal data is not recorded)`]]
+    : [["Also sent", `${others.join(", ")} (unchanged, or not recorded)`]];
+}
+
+function tokenText({ kind, jti, client_id: client }: Details): string {
+  const word = TOKEN_WORDS[String(kind)] ?? sentence(String(kind));
+  return `${word} ${detailText(jti)}${typeof client === "string" ? ` of ${client}` : ""}`;
+}
+
+const TOKEN_WORDS: Readonly<Record<string, string>> = {
+  access: "Sign-in",
+  api_pat: "API token",
+  portal: "Portal session",
+};
+
+/** Shows a detail of any type as text. */
+function detailText(value: unknown): string {
+  if (value === null || value === undefined || value === "") return "None";
+  if (typeof value === "boolean") return value ? "Yes" : "No";
+  if (Array.isArray(value)) {
+    const items: readonly unknown[] = value;
+    return items.length === 0 ? "None" : items.map((item) => detailText(item)).join(", ");
+  }
+  if (typeof value !== "object") return String(value);
+  return Object.entries(value)
+    .map(([name, part]) => `${title(name)}: ${detailText(part)}`)
+    .join("; ");
 }

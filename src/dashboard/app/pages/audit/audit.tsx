@@ -1,4 +1,4 @@
-import { Button, CloseButton, Select, TextInput } from "@mantine/core";
+import { Button, CloseButton, Select, Switch, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 
@@ -23,7 +23,14 @@ import { EmptyState } from "../../ui/states.tsx";
 import { allAccountsOptions } from "../partner/data.ts";
 import { CompanySelect } from "../companies/company-select.tsx";
 import { findByEmail, userOptions } from "../users/data.ts";
-import { AUDIT_CATEGORIES, type AuditQuery, auditQuery, FILTERS } from "./audit-words.ts";
+import {
+  AUDIT_CATEGORIES,
+  type AuditQuery,
+  auditQuery,
+  FILTERS,
+  PERIODS,
+  WITH_READS,
+} from "./audit-words.ts";
 import { auditColumns, AuditDetails } from "./audit-line.tsx";
 import css from "./audit.module.css";
 import { type AuditEntry, auditLogOptions, useIsOperator } from "./data.ts";
@@ -108,7 +115,7 @@ function OwnCompanyFilter(props: FilterField) {
   const { company } = useSession();
   const accounts = useQuery(allAccountsOptions(useApi())).data ?? [];
   const all = [company, ...accounts].map(({ id, name }) => [String(id), name] as const);
-  return <ChoiceFilter label="Company" any="All companies" choices={all} {...props} />;
+  return <ChoiceFilter label="Company" any="All" choices={all} {...props} />;
 }
 
 function AuditFilters({
@@ -124,17 +131,17 @@ function AuditFilters({
       count={count}
       inView={get("q") === undefined ? 0 : 1}
       onClear={clear}
-      search={<TextFilter label="Search" placeholder="Name, IP, id, detail" {...field("q")} />}
+      search={<TextFilter label="Search" placeholder="Name, IP, ID" {...field("q")} />}
     >
       <ChoiceFilter
         label="Category"
-        any="All categories"
+        any="All"
         choices={AUDIT_CATEGORIES.map((one) => [one.category, one.group] as const)}
         {...field("category")}
       />
       <Select
         label="Action"
-        placeholder="All actions"
+        placeholder="All"
         searchable
         selectFirstOptionOnChange
         selectFirstOptionOnDropdownOpen
@@ -150,7 +157,7 @@ function AuditFilters({
           <CompanySelect
             label="Company"
             types={["platform", "partner", "account"]}
-            placeholder="All companies"
+            placeholder="All"
             value={idOf(get("company"))}
             onChange={(company) => set({ company: company && String(company.id) })}
           />
@@ -158,9 +165,50 @@ function AuditFilters({
       ) : (
         <OwnCompanyFilter {...field("company")} />
       )}
-      <TimeField label="From" {...field("since")} />
-      <TimeField label="Before" {...field("until")} />
+      <PeriodFilter get={get} set={set} />
+      {isOperator && (
+        <Switch
+          className={css.switch}
+          label="Show reads"
+          checked={get("reads") === WITH_READS}
+          onChange={(event) => set({ reads: event.currentTarget.checked ? WITH_READS : undefined })}
+        />
+      )}
     </FilterBar>
+  );
+}
+
+const CUSTOM = "custom";
+
+/** Filters by a preset period, or by two times. */
+function PeriodFilter({ get, set }: Pick<Filters, "get" | "set">) {
+  const [since, until] = [get("since"), get("until")];
+  const hasTimes = since !== undefined || until !== undefined;
+  const [isChosen, setChosen] = useState(false);
+  const isCustom = hasTimes || isChosen;
+  return (
+    <>
+      <ChoiceFilter
+        label="Time"
+        any="Any time"
+        choices={[
+          ...Object.entries(PERIODS).map(([name, [title]]) => [name, title] as const),
+          [CUSTOM, "From … to …"],
+        ]}
+        value={isCustom ? CUSTOM : get("within")}
+        onChange={(value) => {
+          setChosen(value === CUSTOM);
+          if (value === CUSTOM) set({ within: undefined });
+          else set({ within: value, since: undefined, until: undefined });
+        }}
+      />
+      {isCustom && (
+        <>
+          <TimeField label="From" value={since} onChange={(at) => set({ since: at })} />
+          <TimeField label="Before" value={until} onChange={(at) => set({ until: at })} />
+        </>
+      )}
+    </>
   );
 }
 

@@ -3,7 +3,7 @@ import { queryOptions } from "@tanstack/react-query";
 import { type ApiClient, answerOf, pageAt } from "../../api/client.ts";
 import { useSession } from "../../session/session.tsx";
 import { listOptions, type RowOf } from "../../ui/pages.ts";
-import type { AuditQuery } from "./audit-words.ts";
+import { type AuditQuery, PERIODS } from "./audit-words.ts";
 
 /**
  * Returns whether the signed-in user is an operator. Operators read the audit log of all companies. Partners
@@ -14,8 +14,14 @@ export const useIsOperator = (): boolean => useSession().company.type === "platf
 export function auditLogOptions(api: ApiClient, isOperator: boolean, query: AuditQuery) {
   const log = isOperator ? api.admin["audit-log"] : api.partner["audit-log"];
   return listOptions(["audit-log", query], (cursor) =>
-    answerOf(log.get({ query: { ...query, ...pageAt(cursor) } })),
+    answerOf(log.get({ query: { ...untilNow(query), ...pageAt(cursor) } })),
   );
+}
+
+/** Converts a preset period of the query to a period that ends now. */
+function untilNow({ within = "", ...query }: AuditQuery) {
+  const [, ms] = PERIODS[within] ?? [];
+  return ms === undefined ? query : { ...query, since: new Date(Date.now() - ms).toISOString() };
 }
 
 /** Number of entries that a page of another object shows. */
@@ -27,7 +33,8 @@ export const recentOptions = (api: ApiClient, isOperator: boolean, query: AuditQ
     queryKey: ["audit-log", "recent", query],
     queryFn: async () => {
       const log = isOperator ? api.admin["audit-log"] : api.partner["audit-log"];
-      return (await answerOf(log.get({ query: { ...query, limit: RECENT_ENTRIES } }))).data;
+      return (await answerOf(log.get({ query: { ...untilNow(query), limit: RECENT_ENTRIES } })))
+        .data;
     },
   });
 

@@ -5,38 +5,46 @@ import { DataTable } from "../../ui/data-table.tsx";
 import { Dimmed, PageLink, Section } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { auditColumns } from "./audit-line.tsx";
-import type { AuditQuery } from "./audit-words.ts";
+import { auditQuery } from "./audit-words.ts";
 import css from "./audit.module.css";
 import { recentOptions, useIsOperator } from "./data.ts";
 
 interface RecentActivityProps {
-  /** Filter by actor, or by the company of the actors. */
-  readonly query: AuditQuery;
-  /** Address of the audit log with the same filter. */
-  readonly href: string;
+  readonly about: "company" | "user";
+  /** Id of the company or user. */
+  readonly id: number;
 }
 
-/** Section with the newest audit log entries that match a filter, and a link to all of them. */
-export function RecentActivity({ query, href }: RecentActivityProps) {
+/** Name of the filter of the audit log by a company or a user. */
+const FILTER_OF = { company: "company", user: "actor" } as const;
+
+/**
+ * Section with the newest audit log entries by and about a company or user, without reads, and a link to all of them.
+ */
+export function RecentActivity({ about, id }: RecentActivityProps) {
+  const filter = FILTER_OF[about];
+  const query = auditQuery((name) => (name === filter ? String(id) : undefined));
   const entries = useQuery(recentOptions(useApi(), useIsOperator(), query));
   return (
     <Section
       title="Recent activity"
       description={
-        query.company_id === undefined ? undefined : "What people of this company did last."
+        about === "company"
+          ? "What people of this company did, and what was done to it."
+          : "What this person did, and what was done to their account."
       }
-      actions={<PageLink href={href}>Audit log</PageLink>}
+      actions={<PageLink href={`/audit?${filter}=${id}`}>Audit log</PageLink>}
     >
       <Loaded query={entries}>
         {(rows) =>
           rows.length === 0 ? (
-            <Dimmed size="sm">Nothing recorded yet.</Dimmed>
+            <Dimmed size="sm">Nothing recorded lately.</Dimmed>
           ) : (
             <DataTable
               caption="Newest entries of the audit log"
               lines={css.lines}
               rows={rows}
-              rowKey={({ id }) => id}
+              rowKey={({ id: entryId }) => entryId}
               columns={auditColumns}
             />
           )

@@ -4,11 +4,11 @@ import { Route, Switch, useParams } from "wouter";
 
 import { answerOf } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
+import { CopyTextButton } from "../../ui/copy.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { idOf } from "../../ui/format.ts";
 import { PageHeader, PageLink } from "../../ui/layout.tsx";
 import { notify } from "../../ui/notify.ts";
-import { SecretField } from "../../ui/secret.tsx";
 import { Loaded, NotFound } from "../../ui/states.tsx";
 import { Time } from "../../ui/time.tsx";
 import { ViewedPartnerContext } from "../webhooks/data/data.ts";
@@ -73,7 +73,12 @@ interface PartnerProps {
 /** Button with which an operator opens the webhook pages of a partner and acts there as its owner. */
 function ActAsPartner({ id, name }: PartnerProps) {
   const { admin } = useApi();
-  const { mutate, data, isPending, reset } = useMutation({
+  const {
+    mutate,
+    data,
+    isPending,
+    reset: close,
+  } = useMutation({
     mutationFn: () =>
       answerOf(
         admin.partners({ id })["portal-links"].post({ pages: ["webhooks"], access: "write" }),
@@ -85,7 +90,7 @@ function ActAsPartner({ id, name }: PartnerProps) {
       <Button variant="default" size="xs" loading={isPending} onClick={() => mutate()}>
         Act as partner
       </Button>
-      <Dialog opened={data !== undefined} onClose={reset} title={`Act as ${name}`} centered>
+      <Dialog opened={data !== undefined} onClose={close} title={`Act as ${name}`} centered>
         {data !== undefined && (
           <>
             <Text size="sm" mb="sm">
@@ -93,10 +98,22 @@ function ActAsPartner({ id, name }: PartnerProps) {
               <Time at={data.expires_at} mayBeAhead />. Everything that you do is recorded in the
               audit log.
             </Text>
-            <SecretField label="Portal link" value={data.url} />
-            <Button component="a" href={data.url} target="_blank" rel="noopener" mt="sm">
-              Open portal
-            </Button>
+            <Group justify="flex-end" gap="sm">
+              <CopyTextButton value={data.url} variant="default">
+                Copy link
+              </CopyTextButton>
+              <Button
+                component="a"
+                href={data.url}
+                target="_blank"
+                rel="noopener"
+                data-autofocus
+                // The link works once. Closes later, because the browser follows the link after the click.
+                onClick={() => setTimeout(close)}
+              >
+                Open portal
+              </Button>
+            </Group>
           </>
         )}
       </Dialog>

@@ -64,7 +64,7 @@ function AccountPage({ account }: AccountProps) {
           />
         </Section>
         <Stores account={account} />
-        <RecentActivity query={{ company_id: id }} href={`/audit?company=${id}`} />
+        <RecentActivity about="company" id={id} />
       </Stack>
       {isActing && <ActDialog account={account} onClose={() => setActing(false)} />}
     </>

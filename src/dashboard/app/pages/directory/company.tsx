@@ -202,7 +202,7 @@ function Details({ type, company, facts }: DetailsProps) {
         }
         actions={<RequirementSwitch type={type} company={company} />}
       />
-      <RecentActivity query={{ company_id: id }} href={`/audit?company=${id}`} />
+      <RecentActivity about="company" id={id} />
       <Section
         title={isActive ? "Deactivate" : "Activate"}
         description={

@@ -77,7 +77,7 @@ function MemberPage({ user, isLastOwner }: MemberProps) {
         {isOwner && <Role user={user} isLastOwner={isLastOwner} />}
         <MemberAccess userId={id} isOwner={isOwner} />
         {isOwner && <IdentitiesSection area="partner" user={user} />}
-        <RecentActivity query={{ actor_id: id }} href={`/audit?actor=${id}`} />
+        <RecentActivity about="user" id={id} />
       </Stack>
     </>
   );

@@ -75,7 +75,7 @@ function UserPage({ user }: UserProps) {
         <FactorsSection user={user} />
         {company.type !== "platform" && <IdentitiesSection area="admin" user={user} />}
         <SessionsSection user={user} />
-        <RecentActivity query={{ actor_id: id }} href={`/audit?actor=${id}`} />
+        <RecentActivity about="user" id={id} />
         <Section
           title={isActive ? "Deactivate" : "Activate"}
           description={

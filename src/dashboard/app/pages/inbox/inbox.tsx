@@ -2,12 +2,12 @@ import { Alert, Button, Group, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 
 import { useApi } from "../../session/session.tsx";
-import { StateSummary } from "../../ui/badges.tsx";
+import { LiveBadge, StateSummary } from "../../ui/badges.tsx";
 import { CodeBlock } from "../../ui/copy.tsx";
 import { ActionButton, ConfirmedAction, Dialog, useRowDialog } from "../../ui/dialog.tsx";
 import { useFilters } from "../../ui/filters.tsx";
 import { counted, number } from "../../ui/format.ts";
-import { CellText, PageHeader, PageLink, PageTabs } from "../../ui/layout.tsx";
+import { CellText, Dimmed, PageHeader, PageLink, PageTabs } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
 import { Icon } from "../../ui/icon.tsx";
@@ -15,23 +15,29 @@ import { EmptyState, Loaded } from "../../ui/states.tsx";
 import { Time, useNow } from "../../ui/time.tsx";
 import { CompanyName } from "../companies/company-select.tsx";
 import { serviceOptions } from "../services/data.ts";
-import { partsOf } from "./action-parts.ts";
+import { partsOf, shortReason } from "./action-parts.ts";
 import {
   type InboxAction,
   inboxOptions,
   type InboxState,
-  inboxStatusOptions,
   useInboxActions,
+  useInboxStatus,
+  useIsStuck,
 } from "./data.ts";
 
 export function Page() {
   const { get, set } = useFilters(["tab"]);
-  const status = useQuery(inboxStatusOptions(useApi()));
+  const status = useInboxStatus();
   return (
     <>
       <PageHeader
         title="Inbox"
         description="Services that share the database insert their actions here, and the API records each within seconds. An invalid action is set aside, and the others continue."
+        actions={
+          <LiveBadge state={status.isError ? "waiting" : "live"}>
+            {status.isError ? "Reconnecting …" : "Updates every few seconds"}
+          </LiveBadge>
+        }
       />
       <Loaded query={status}>{(data) => <Summary status={data} />}</Loaded>
       <PageTabs
@@ -59,8 +65,7 @@ const withCount = (title: string, count = 0) =>
 const MAX_COUNTED = 10_000;
 const actions = (count: number) =>
   `${count >= MAX_COUNTED ? "At least " : ""}${counted(count, "action")}`;
-/** Wait in ms after which an action that nobody takes over means a problem. */
-const LATE_MS = 60_000;
+const TICK_MS = 10_000;
 
 interface SummaryProps {
   readonly status: {
@@ -71,12 +76,11 @@ interface SummaryProps {
 }
 
 function Summary({ status: { waiting, rejected, oldest_waiting_at: oldest } }: SummaryProps) {
-  const now = useNow(LATE_MS / 6);
-  const isLate = oldest !== null && now - Date.parse(oldest) > LATE_MS;
+  const isStuck = useIsStuck(oldest, useNow(TICK_MS));
   return (
     <Stack mb="md">
       <StateSummary
-        isWell={rejected === 0 && !isLate}
+        isWell={rejected === 0 && !isStuck}
         title={rejected === 0 ? "No rejected action" : `${actions(rejected)} rejected`}
       >
         {waiting === 0 ? (
@@ -86,7 +90,8 @@ function Summary({ status: { waiting, rejected, oldest_waiting_at: oldest } }: S
             {actions(waiting)} waiting. The oldest was inserted <Time at={oldest} />.
           </>
         )}
-        {isLate && " Check that the API is running: it takes over the actions."}
+        {isStuck &&
+          " It has not moved for a minute. Check that the API is running: it takes over the actions."}
       </StateSummary>
     </Stack>
   );
@@ -129,7 +134,12 @@ function Content({ action: { action, errors } }: { readonly action: InboxAction 
     <Stack>
       {errors !== null && (
         <Alert color="red" icon={<Icon name="alert" />} title="Why it was rejected">
-          <Problems errors={errors} />
+          <Problems errors={errors} hasValues />
+          <Text size="sm" mt="xs">
+            If the action itself is wrong, its service must insert a corrected one; then delete this
+            one. Retry it if the cause was outside of the action, for example a record that did not
+            exist yet.
+          </Text>
         </Alert>
       )}
       {action === null ? (
@@ -147,15 +157,19 @@ function columnsOf(one: InboxAction, onShow: () => void) {
     Action: (
       <CellText title={event}>{id === "" ? `Place ${one.position}` : <code>{id}</code>}</CellText>
     ),
-    Service: <ServiceLink id={one.service_id} />,
-    Partner:
-      one.partner_id === 0 ? (
-        "Unknown"
-      ) : (
-        <PageLink href={`/companies/${one.partner_id}`}>
-          <CompanyName id={one.partner_id} />
-        </PageLink>
-      ),
+    Service: (
+      <>
+        <ServiceLink id={one.service_id} />
+        {one.partner_id !== 0 && (
+          <Dimmed size="sm">
+            for{" "}
+            <PageLink href={`/companies/${one.partner_id}`} inherit>
+              <CompanyName id={one.partner_id} />
+            </PageLink>
+          </Dimmed>
+        )}
+      </>
+    ),
     Inserted: <Time at={one.inserted_at} />,
     ...(one.state === "rejected" && { Problem: <Problems errors={one.errors} /> }),
     Actions: <ActionButtons action={one} onShow={onShow} />,
@@ -172,12 +186,27 @@ function ServiceLink({ id }: { readonly id: number }) {
   );
 }
 
-function Problems({ errors }: { readonly errors: InboxAction["errors"] }) {
-  return Object.entries(errors ?? {}).map(([field, text]) => (
-    <Text key={field} size="sm" data-name>
-      <code>{field}</code> {text}
-    </Text>
-  ));
+interface ProblemsProps {
+  readonly errors: InboxAction["errors"];
+  /** True if a long list of allowed values can be opened. */
+  readonly hasValues?: boolean;
+}
+
+function Problems({ errors, hasValues = false }: ProblemsProps) {
+  return Object.entries(errors ?? {}).map(([field, reason]) => {
+    const { text, values } = shortReason(reason);
+    return (
+      <Text key={field} component="div" size="sm" data-name>
+        <code>{field}</code> {text}
+        {hasValues && values.length > 0 && (
+          <details>
+            <summary>Allowed values</summary>
+            {values.join(", ")}
+          </details>
+        )}
+      </Text>
+    );
+  });
 }
 
 interface ActionButtonsProps {

@@ -1,6 +1,7 @@
 import { Button, Code, Group, Menu, NativeSelect, Switch, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 
+import { BASE_URL } from "../../api/connect.ts";
 import { useApi } from "../../session/session.tsx";
 import { CopyableId } from "../../ui/copy.tsx";
 import { Confirm, Dialog, DialogButton, useRowDialog } from "../../ui/dialog.tsx";
@@ -48,7 +49,7 @@ export function Page() {
         }
         table={{
           caption: "Providers, newest first",
-          end: "Change",
+          end: "Actions",
           columns: (one) => ({
             Name: (
               <CellText title={one.name}>
@@ -56,13 +57,15 @@ export function Page() {
               </CellText>
             ),
             "Reports to": (
-              <CopyableId
-                id={`/api/v1/providers/${one.slug}/events`}
-                label={`Copy the path of ${one.name}`}
-              />
+              <div data-name>
+                <CopyableId
+                  id={`${BASE_URL}/providers/${one.slug}/events`}
+                  label={`Copy the URL of ${one.name}`}
+                />
+              </div>
             ),
-            Secret: <SecretState provider={one} />,
-            Change: (
+            Fingerprint: <SecretState provider={one} />,
+            Actions: (
               <ProviderActions
                 provider={one}
                 onEdit={() => editing.show(one)}
@@ -96,7 +99,7 @@ function SecretState({ provider }: { readonly provider: Provider }) {
   const { secret_fingerprint: fingerprint, previous_secret_expires_at: until } = provider;
   return (
     <>
-      <Code title="The first 8 bytes of the SHA-256 of the secret">{fingerprint}</Code>
+      <Code title="Fingerprint of the secret: the first 8 bytes of its SHA-256">{fingerprint}</Code>
       {until !== null && (
         <Dimmed>
           The previous one ends <Time at={until} mayBeAhead />
@@ -228,7 +231,7 @@ function ProviderForm({ provider, onClose, onSecret }: ProviderFormProps) {
       )}
       <Switch
         label="Require a timestamp"
-        description="Refuses requests without a signed timestamp, so that nobody can send a recorded request again. The puller must send the header X-Provider-Timestamp.."
+        description="Refuses requests without a signed timestamp, so that nobody can send a recorded request again. The puller must send the header X-Provider-Timestamp."
         checked={form.draft.requires_timestamp}
         onChange={(event) => form.edit({ requires_timestamp: event.currentTarget.checked })}
       />

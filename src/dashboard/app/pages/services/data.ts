@@ -86,7 +86,7 @@ export interface TokenDraft {
   readonly days: string;
 }
 
-const DAY_MS = 86_400_000;
+export const DAY_MS = 86_400_000;
 
 /** Returns the end of a token that lives for a number of days from now. */
 export const endAfter = (days: string): string =>

@@ -14,7 +14,7 @@ import {
 
 const NEW_SERVICE: ServiceDraft = {
   name: "",
-  scopes: ["actions:write"],
+  scopes: [],
   isForAll: true,
   partner_ids: [],
 };
@@ -80,6 +80,7 @@ function ScopesField({ form }: { readonly form: FormState<ServiceDraft> }) {
   return (
     <Checkbox.Group
       label="What it may do"
+      description="Choose at least one."
       value={[...form.draft.scopes]}
       error={form.errorOf("scopes")}
       onChange={(next) => form.edit({ scopes: next.filter(isServiceScope) })}

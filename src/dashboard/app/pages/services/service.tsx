@@ -5,6 +5,7 @@ import { useLocation, useParams } from "wouter";
 
 import { apiErrorOf } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
+import { Tag } from "../../ui/badges.tsx";
 import { ConfirmedAction, DialogButton } from "../../ui/dialog.tsx";
 import { Form, useForm } from "../../ui/form.tsx";
 import { counted, idOf } from "../../ui/format.ts";
@@ -14,9 +15,10 @@ import { TableList } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
 import { SecretDialog } from "../../ui/secret.tsx";
 import { EmptyState, Loaded, NotFound } from "../../ui/states.tsx";
-import { Day, ExactTime, LastUsed, Time } from "../../ui/time.tsx";
+import { Day, ExactTime, LastUsed, Time, useNow } from "../../ui/time.tsx";
 import { CompanyName } from "../companies/company-select.tsx";
 import {
+  DAY_MS,
   endAfter,
   isServiceScope,
   type Service,
@@ -166,7 +168,7 @@ function Tokens({ service }: ServiceProps) {
           columns: (one) => ({
             Name: <CellText title={one.name} />,
             Created: <Time at={one.created_at} />,
-            Expires: <Time at={one.expires_at} mayBeAhead />,
+            Expires: <Expiry at={one.expires_at} />,
             "Last used": <LastUsed at={one.last_used_at} />,
             Actions: <RevokeToken service={service} token={one} />,
           }),
@@ -184,6 +186,23 @@ function Tokens({ service }: ServiceProps) {
         </Text>
       </SecretDialog>
     </Section>
+  );
+}
+
+/** Days before the end of a token from which the list marks it. */
+const SOON_DAYS = 30;
+const TICK_MS = 60_000;
+
+/** Shows when a token expires, with a mark if it has to be replaced soon. */
+function Expiry({ at }: { readonly at: string }) {
+  const leftMs = Date.parse(at) - useNow(TICK_MS);
+  if (leftMs > SOON_DAYS * DAY_MS) return <Time at={at} mayBeAhead />;
+  const isOver = leftMs < 0;
+  return (
+    <Tag color={isOver ? "red" : "yellow"}>
+      {isOver ? "Expired " : "Expires "}
+      <Time at={at} mayBeAhead />
+    </Tag>
   );
 }
 
@@ -249,8 +268,8 @@ function NewToken({ id, onClose, onToken }: NewTokenProps) {
         onChange={(event) => form.edit({ days: event.currentTarget.value })}
       />
       <Alert color="blue" icon={<Icon name="clock" />}>
-        The token expires on <Day at={endAfter(days)} />. Nobody is reminded: note the date, and
-        replace the token before.
+        The token expires on <Day at={endAfter(days)} />. This page marks it {SOON_DAYS} days
+        before, but no mail is sent: note the date, and replace the token in time.
       </Alert>
       <Text size="sm" c="dimmed">
         You see the token once, after you create it. A service has at most {counted(20, "token")}.

@@ -2,6 +2,7 @@ import {
   MultiSelect,
   NativeSelect,
   PasswordInput,
+  Stack,
   Switch,
   TagsInput,
   TextInput,
@@ -65,8 +66,15 @@ export function ConnectionForm({ connection, onClose, onCreated }: ConnectionFor
         />
       )}
       <ProviderFields form={form} isNew={isNew} />
-      <PeopleFields form={form} />
-      <NewUserFields form={form} />
+      <DomainsField form={form} />
+      {/* A new connection works with the defaults. */}
+      <details open={!isNew}>
+        <summary>Passwords and new users</summary>
+        <Stack mt="md">
+          <PeopleFields form={form} />
+          <NewUserFields form={form} />
+        </Stack>
+      </details>
     </Form>
   );
 }
@@ -88,7 +96,7 @@ function ProviderFields({ form, isNew }: FieldsProps & { readonly isNew: boolean
         data-autofocus={!isNew || undefined}
         {...form.text("issuer")}
       />
-      <TextInput label="Client id" required autoComplete="off" {...form.text("client_id")} />
+      <TextInput label="Client ID" required autoComplete="off" {...form.text("client_id")} />
       <PasswordInput
         label="Client secret"
         description={
@@ -103,20 +111,25 @@ function ProviderFields({ form, isNew }: FieldsProps & { readonly isNew: boolean
   );
 }
 
-/** Form fields that decide which users may sign in through the SSO connection, and how. */
+function DomainsField({ form }: FieldsProps) {
+  return (
+    <TagsInput
+      label="Email domains"
+      description="Domains that the company owns. Press Enter after each. Users with such an address sign in here."
+      required
+      value={[...form.draft.domains]}
+      error={form.errorOf("domains")}
+      acceptValueOnBlur
+      onChange={(next) => form.edit({ domains: next })}
+    />
+  );
+}
+
+/** Form fields that decide how users sign in through the SSO connection. */
 function PeopleFields({ form }: FieldsProps) {
-  const { domains, password_login: passwordLogin, trust_email: trustEmail } = form.draft;
+  const { password_login: passwordLogin, trust_email: trustEmail } = form.draft;
   return (
     <>
-      <TagsInput
-        label="Email domains"
-        description="Domains that the company owns. Press Enter after each. Users with such an address sign in here."
-        required
-        value={[...domains]}
-        error={form.errorOf("domains")}
-        acceptValueOnBlur
-        onChange={(next) => form.edit({ domains: next })}
-      />
       <Switch
         label="Allow passwords"
         description="If off, users of these domains sign in only with the identity provider. Turn it off after single sign-on has worked."

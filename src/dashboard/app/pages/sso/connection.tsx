@@ -8,7 +8,7 @@ import { useApi } from "../../session/session.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
 import { Copy } from "../../ui/copy.tsx";
 import { ActiveSwitch, ConfirmedAction, DialogButton } from "../../ui/dialog.tsx";
-import { ErrorText, Facts, PageHeader, PageLink, Section } from "../../ui/layout.tsx";
+import { Dimmed, ErrorText, Facts, PageHeader, PageLink, Section } from "../../ui/layout.tsx";
 import { notify } from "../../ui/notify.ts";
 import { Loaded, NotFound } from "../../ui/states.tsx";
 import { ExactTime, Time } from "../../ui/time.tsx";
@@ -16,6 +16,7 @@ import { CompanyName } from "../companies/company-select.tsx";
 import { companyOptions } from "../companies/data.ts";
 import { ConnectionForm } from "./connection-form.tsx";
 import {
+  connectionState,
   type DomainProof,
   type SsoConnection,
   ssoConnectionOptions,
@@ -49,20 +50,26 @@ interface NamedProps extends ConnectionProps {
 }
 
 function Shown({ connection, name }: NamedProps) {
-  const { is_active: isActive } = connection;
+  const state = connectionState(connection);
   return (
     <>
       <PageHeader
         title={`Single sign-on of ${name}`}
         back={BACK}
-        description={<StateBadge state={isActive ? "active" : "inactive"} />}
+        description={
+          <>
+            <StateBadge state={state} />
+            {state === "unverified" &&
+              " Until a domain is verified, only existing users whose identity provider reports a verified address can sign in."}
+          </>
+        }
         actions={<Actions connection={connection} name={name} />}
       />
       <Stack gap="lg">
         <IdentityProvider connection={connection} />
         <Section
           title="Email domains"
-          description="Users with an address in these domains sign in here. Verify each domain by DNS: until then, only existing users whose identity provider reports a verified address can sign in."
+          description="Users with an address in these domains sign in here. Verify each domain by DNS."
         >
           <Stack gap="lg">
             {connection.domain_proofs.map((proof) => (
@@ -135,13 +142,30 @@ function IdentityProvider({ connection }: ConnectionProps) {
             "Redirect URI",
             <CopyableText key="uri" text={redirectUri} label="Copy the redirect URI" />,
           ],
+          ["Test sign-in", <TestSignIn key="test" connection={connection} />],
           ["Issuer", <Code key="issuer">{issuer}</Code>],
-          ["Client id", <Code key="client">{clientId}</Code>],
+          ["Client ID", <Code key="client">{clientId}</Code>],
           ["Created", <ExactTime key="made" at={connection.created_at} />],
           ["Last change", <ExactTime key="changed" at={connection.updated_at} />],
         ]}
       />
     </Section>
+  );
+}
+
+/** Address of the sign-in page, where a user of the company's domains is sent to its identity provider. */
+function TestSignIn({ connection }: ConnectionProps) {
+  const { redirect_uri: redirectUri, domain_proofs: proofs } = connection;
+  return (
+    <>
+      <CopyableText
+        text={new URL("/dashboard", redirectUri).href}
+        label="Copy the address of the sign-in page"
+      />
+      <Dimmed>
+        Open it in a private window, and enter an address at {proofs[0]?.domain ?? "a domain"}.
+      </Dimmed>
+    </>
   );
 }
 

@@ -12,6 +12,13 @@ export const ssoConnectionsOptions = (api: ApiClient, filter: { readonly company
   );
 
 export type SsoConnection = RowOf<typeof ssoConnectionsOptions>;
+
+/** Returns the state of a connection: `unverified` as long as none of its domains is verified. */
+export function connectionState({ is_active: isActive, domain_proofs: proofs }: SsoConnection) {
+  if (!isActive) return "inactive";
+  return proofs.some(({ proved_at: at }) => at !== null) ? "active" : "unverified";
+}
+
 export type DomainProof = SsoConnection["domain_proofs"][number];
 
 export const ssoConnectionOptions = (api: ApiClient, id: string) =>

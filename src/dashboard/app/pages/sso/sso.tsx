@@ -13,7 +13,7 @@ import { EmptyState } from "../../ui/states.tsx";
 import { Time } from "../../ui/time.tsx";
 import { CompanyName, CompanySelect } from "../companies/company-select.tsx";
 import { ConnectionForm } from "./connection-form.tsx";
-import { ssoConnectionsOptions } from "./data.ts";
+import { connectionState, ssoConnectionsOptions } from "./data.ts";
 
 export function Page() {
   const { get, set, count, clear } = useFilters(["company"]);
@@ -44,7 +44,7 @@ export function Page() {
             title={count > 0 ? "This company has no SSO connection" : "No SSO connection yet"}
             action={<NewConnection />}
           >
-            Ask the company for the issuer, the client id and the client secret of an application at
+            Ask the company for the issuer, the client ID and the client secret of an application at
             its identity provider. The next page then has the redirect URI for the company.
           </EmptyState>
         }
@@ -62,7 +62,7 @@ export function Page() {
                 {one.issuer}
               </CellText>
             ),
-            State: <StateBadge state={one.is_active ? "active" : "inactive"} />,
+            State: <StateBadge state={connectionState(one)} />,
             Domains: one.domain_proofs.map(({ domain, proved_at: provedAt }) => (
               <CellText key={domain} title={domain}>
                 {provedAt === null ? "Not verified by DNS" : "Verified by DNS"}
