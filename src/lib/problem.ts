@@ -49,6 +49,7 @@ const PROBLEMS = {
   review_removed: [409, "The review was removed from its site."],
   no_owner: [409, "The partner has no active owner."],
   last_owner: [409, "This is the last active owner; make someone else an owner first."],
+  user_erased: [409, "The user was erased and stays so."],
   own_user: [409, "You cannot erase your own user; ask another operator."],
   company_active: [409, "The company is active; deactivate it first."],
   deletion_requested: [409, "The company is scheduled for deletion; cancel the deletion first."],

@@ -17,15 +17,15 @@ const countOf = (description: string) => Type.Integer({ description });
 
 /** The schemas of the numbers of rows that an erasure has changed or deleted, by the kind of row. */
 const COUNTS = {
-  users: countOf("Users whose name and address were replaced."),
-  reviews: countOf("Reviews that were emptied."),
-  events: countOf("Events whose values were replaced."),
-  attempts: countOf("Attempts whose bodies were removed."),
-  mails: countOf("Waiting mails that are not sent."),
-  actions: countOf("Actions that were removed from the inbox."),
-  responses: countOf("Stored responses that were removed."),
-  sign_ins: countOf("Sign-ins from which address and browser were removed."),
-  audit_rows: countOf("Rows of the audit log from which addresses and texts were removed."),
+  users: countOf("Replaced users."),
+  reviews: countOf("Emptied reviews."),
+  events: countOf("Events with replaced values."),
+  attempts: countOf("Emptied attempts."),
+  mails: countOf("Dropped waiting mails."),
+  actions: countOf("Dropped actions of the inbox."),
+  responses: countOf("Dropped stored responses."),
+  sign_ins: countOf("Emptied sign-ins."),
+  audit_rows: countOf("Emptied rows of the audit log."),
   recipients: countOf("Partners whose alerts were sent to the address."),
 };
 export type Counts = Partial<Record<keyof typeof COUNTS, number>>;
@@ -66,7 +66,7 @@ export const ErasureObject = Type.Object(
     requested_by: orNull(Type.Integer(), {
       description: "Id of the operator; null for the command.",
     }),
-    requested_at: Object.assign(instantAnswer(), { description: "The time of the request." }),
+    requested_at: Object.assign(instantAnswer(), { description: "Time of the request." }),
     finished_at: orNull(instantAnswer(), { description: "Time of completion; null before." }),
     // `storedJson`, because the row has the names of the response.
     counts: Type.Unsafe<Counts>(
@@ -137,7 +137,7 @@ export type NewDeletion = Static<typeof DeletionBody>;
 
 export const DeletionObject = Type.Object(
   {
-    requested_at: Object.assign(instantAnswer(), { description: "The time of the request." }),
+    requested_at: Object.assign(instantAnswer(), { description: "Time of the request." }),
     due_at: Object.assign(instantAnswer(), { description: "Time at which the deletion begins." }),
     state: literals(["waiting", "running"]),
   },

@@ -10,8 +10,18 @@ export interface Personal {
 /** The name that replaces the name of an erased user. */
 export const ERASED_NAME = "Erased";
 
-/** Returns the email that replaces the email of an erased user. No mail can reach it (RFC 6761, 6.4). */
-export const erasedEmail = (userId: number): string => `erased-${userId}@erased.invalid`;
+/** The domain of the emails of erased users, which no other user gets. No mail can reach it (RFC 6761, 6.4). */
+const ERASED_DOMAIN = "erased.invalid";
+export const isOfErasedDomain = (email: string): boolean => email.endsWith(`@${ERASED_DOMAIN}`);
+
+/** Returns the email that replaces the email of an erased user. */
+export const erasedEmail = (userId: number): string => `erased-${userId}@${ERASED_DOMAIN}`;
+
+/**
+ * Returns whether a user was erased. An erased user never changes again, because nobody can tell whose user it was.
+ */
+export const isErased = ({ id, email }: { readonly id: number; readonly email: string }): boolean =>
+  email === erasedEmail(id);
 
 /**
  * The fields in the metadata of events (contract 8.2) that contain texts of the reviewer or about the review, each with

@@ -2,6 +2,7 @@ import { contextError, passwordError } from "../auth/passwords/model.ts";
 import type { ValidParts } from "../http/fields.ts";
 import type { RuleErrors } from "../http/rules.ts";
 import { isMailAddress } from "../lib/email.ts";
+import { isOfErasedDomain } from "./erasure-rules.ts";
 import { ROLES_OF, type Employer, type NewUser } from "./model.ts";
 
 export const EMAIL_TAKEN = "is the address of another user";
@@ -38,6 +39,7 @@ export function userErrors(
 
 function emailError(email: string, isTaken: boolean): string | undefined {
   if (!isMailAddress(email)) return "must be a single email address without a display name";
+  if (isOfErasedDomain(email)) return "must not be at the domain of erased users";
   return isTaken ? EMAIL_TAKEN : undefined;
 }
 

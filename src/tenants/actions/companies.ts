@@ -133,7 +133,7 @@ function create(
   });
 }
 
-/** Changes a partner with a body that has passed `partnerErrors`. Absent fields do not change. */
+/** Changes a partner with a body that has passed `partnerErrors`. Absent fields stay. */
 export function changePartner(
   deps: Pick<AdminDeps, "db" | "clock">,
   caller: Caller,
@@ -152,7 +152,7 @@ export function changePartner(
   return changeCompany(deps, caller, partner, { changes, fields: Object.keys(body) });
 }
 
-/** Changes an account with a body that has passed `accountErrors`. Absent fields do not change. */
+/** Changes an account with a body that has passed `accountErrors`. Absent fields stay. */
 export function changeAccount(
   deps: Pick<AdminDeps, "db" | "clock">,
   caller: Caller,

@@ -168,7 +168,7 @@ function changedOf(
 const USER_STEPS: Readonly<Record<string, Step<UserSelector>>> = {
   user: async (tx, { selector: { userId, email }, clock }) => {
     const users = await queries.eraseUser(tx, userId, { digests: digestsOfEmail(email) });
-    // The access is ended again, because another operator may have activated the user since the request.
+    // The request has done this before. It is repeated for requests that an earlier version has stored.
     await endAccess(tx, [userId], clock.now());
     return { counts: { users } };
   },

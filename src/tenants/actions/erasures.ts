@@ -1,6 +1,7 @@
 import { ulid } from "ulid";
 
 import type { Db, Tx } from "../../../db/client.ts";
+import { digestsOfEmail } from "../../auth/passwords/codes.ts";
 import { endAccess } from "../../auth/sign-in/sessions.ts";
 import { recordAudit } from "../../audit/queries.ts";
 import type { ValidParts } from "../../http/fields.ts";
@@ -10,9 +11,11 @@ import type { RuleErrors } from "../../http/rules.ts";
 import { Problem } from "../../lib/problem.ts";
 import { type Erasure, type NewErasure, type Selector, selectorErrors } from "../erasure-model.ts";
 import { companyById } from "../queries/companies.ts";
+import { eraseUser } from "../queries/erase.ts";
 import * as queries from "../queries/erasures.ts";
-import { isLastOfRole, setUserActive, userById } from "../queries/users.ts";
+import { isLastOfRole, userById } from "../queries/users.ts";
 import { existing, type AdminDeps, orNotFound } from "./deps.ts";
+import { holdChangeable } from "./last-owner.ts";
 
 type ErasingDeps = Pick<AdminDeps, "db" | "clock" | "box">;
 
@@ -61,7 +64,7 @@ const presentErrors = (errors: RuleErrors): RuleErrors =>
 
 /**
  * Stores the request to erase the person whom a body names that has passed `erasureErrors`. If the person is a user,
- * all access ends immediately. The maintenance job erases the data. `caller` is null for the command line tool.
+ * all access ends immediately, and name and email are replaced. The maintenance job erases all other data. `caller` is null for the command line tool.
  */
 export async function requestErasure(
   { db, clock, box }: ErasingDeps,
@@ -105,8 +108,9 @@ function reviewerOf(body: NewErasure): Selector {
 }
 
 /**
- * Ends the access of a user who is to be erased. Throws `own_user` if the user is the caller. Throws `last_super_admin`
- * or `last_owner` if the user is the last super-admin or owner of the company who can sign in.
+ * Ends the access of a user who is to be erased, and replaces name and email, so that nobody changes the user before the
+ * maintenance job erases the rest. Throws `own_user` if the user is the caller, `user_erased` for an erased user, and
+ * `last_super_admin` or `last_owner` if the user is the last super-admin or owner of the company who can sign in.
  */
 async function endUser(
   tx: Tx,
@@ -114,12 +118,13 @@ async function endUser(
 ): Promise<Selector> {
   if (userId === actorId) throw new Problem("own_user");
   const user = orNotFound(await queries.personOf(tx, userId));
-  const { email, role, companyId, companyType, partnerId } = user;
+  const { role, companyId, companyType, partnerId } = user;
   if (role === "super_admin" || role === "partner_owner" || role === "account_owner") {
     if (await isLastOfRole(tx, { id: userId, role, companyId }))
       throw new Problem(role === "super_admin" ? "last_super_admin" : "last_owner");
   }
-  await setUserActive(tx, userId, false, now);
+  const { email } = await holdChangeable(tx, userId);
+  await eraseUser(tx, userId, { digests: digestsOfEmail(email) });
   await endAccess(tx, [userId], now);
   const isOfAccount = companyType === "account" && partnerId !== null;
   return {

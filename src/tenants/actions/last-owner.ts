@@ -1,6 +1,7 @@
 import type { Tx } from "../../../db/client.ts";
 import type { Principal } from "../../http/principal.ts";
 import { Problem } from "../../lib/problem.ts";
+import { isErased } from "../erasure-rules.ts";
 import type { User } from "../model.ts";
 import * as queries from "../queries/users.ts";
 
@@ -30,6 +31,17 @@ async function lastError(
 }
 
 /**
+ * Locks a user until the commit. Throws `not_found` if the user does not exist any more, and `user_erased` for an erased
+ * user, who never changes again (contract 10.8). Every change of a user calls this function, after `refuseLast`.
+ */
+export async function holdChangeable(tx: Tx, id: number): Promise<Pick<User, "id" | "email">> {
+  const held = await queries.holdUser(tx, id);
+  if (held === undefined) throw new Problem("not_found");
+  if (isErased(held)) throw new Problem("user_erased");
+  return held;
+}
+
+/**
  * Locks a user until the commit, so that nobody signs in as the user during the transaction. Returns the error of
  * `lastError` for a change after which the user cannot sign in by single sign-on. Returns undefined if the user has a
  * password, because the user can then still sign in. Throws `not_found` if the user does not exist any more.
@@ -38,7 +50,7 @@ export async function holdSignIns(tx: Tx, principal: Principal, user: User) {
   // `lastError` comes first, because it locks all users with the role in the order of their ids. A lock on this user
   // before that could cause a deadlock.
   const last = await lastError(tx, principal, user);
-  if (!(await queries.holdUser(tx, user.id))) throw new Problem("not_found");
+  if ((await queries.holdUser(tx, user.id)) === undefined) throw new Problem("not_found");
   const held = await queries.userById(tx, user.id);
   return held?.hasPassword === true ? undefined : last;
 }

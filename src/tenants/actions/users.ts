@@ -21,7 +21,7 @@ import type { NewTeammate, NewUser, ROLES_OF, User, UserQuery, UserUpdate } from
 import * as queries from "../queries/users.ts";
 import { EMAIL_TAKEN, userErrors } from "../user-rules.ts";
 import { existing, orNotFound, type AdminDeps } from "./deps.ts";
-import { refuseLast } from "./last-owner.ts";
+import { holdChangeable, refuseLast } from "./last-owner.ts";
 import { changeRecord, deleteRecord } from "./records.ts";
 
 type ReadingDeps = Pick<AdminDeps, "db">;
@@ -130,7 +130,7 @@ export async function userUpdateErrors(
 const NOT_PERSONAL_FIELDS = ["role", "store_ids"];
 
 /**
- * Changes a user with a body that has passed `userUpdateErrors`. Absent fields do not change. Tokens stay valid after a
+ * Changes a user with a body that has passed `userUpdateErrors`. Absent fields stay. Tokens stay valid after a
  * change of role or stores, because each request reads both again. A change of the email address ends all access,
  * including codes that were mailed to the old address, and mails an open invitation to the new address.
  */
@@ -150,6 +150,7 @@ export async function changeUser(
     const fields = Object.keys(body);
     if (fields.length === 0) return { result: user };
     if (isOtherRole) await refuseLast(tx, caller.principal, user);
+    await holdChangeable(tx, id);
     const before = orNotFound(await queries.userById(tx, id));
     const changes = { name, role, email, externalId, updatedAt: now };
     await queries.updateUser(tx, id, changes, storeIds);
@@ -231,6 +232,7 @@ export async function setUserRole(
   const now = deps.clock.now();
   return deps.db.transaction(async (tx) => {
     if (role !== user.role) await refuseLast(tx, principal, user);
+    await holdChangeable(tx, user.id);
     if (await queries.setUserRole(tx, user.id, { role, now })) {
       const details = { user_id: user.id, from: user.role, to: role };
       const action = "USER_ROLE_CHANGED";
@@ -270,6 +272,7 @@ export async function activateUser(
 ): Promise<User> {
   const now = clock.now();
   return db.transaction(async (tx) => {
+    await holdChangeable(tx, id);
     if (await queries.setUserActive(tx, id, true, now)) {
       const details = { user_id: id };
       await recordAudit(tx, {
@@ -295,7 +298,7 @@ export async function resetFactors(
 ): Promise<void> {
   const now = deps.clock.now();
   await deps.db.transaction(async (tx) => {
-    if (!(await queries.holdUser(tx, id))) throw new Problem("not_found");
+    await holdChangeable(tx, id);
     const factors = await dropFactors(tx, id);
     const details = { user_id: id, factors, revoked: await endAccess(tx, [id], now) };
     const action = "SECOND_FACTORS_RESET";
@@ -313,6 +316,7 @@ export async function unlockUser(
 ): Promise<User> {
   const now = clock.now();
   return db.transaction(async (tx) => {
+    await holdChangeable(tx, id);
     await liftLock(tx, email);
     await forgetCodeLock(tx, id);
     const details = { user_id: id };

@@ -208,16 +208,19 @@ export async function isLastOfRole(
 }
 
 /**
- * Locks a user, active or not, so that no token is issued to the user before the commit. Returns false if the user does
- * not exist.
+ * Locks a user, active or not, so that no token is issued to the user before the commit. Returns undefined if the user
+ * does not exist.
  */
-export async function holdUser(tx: Tx, id: number): Promise<boolean> {
-  const rows = await tx
-    .select({ id: users.id })
+export async function holdUser(
+  tx: Tx,
+  id: number,
+): Promise<Pick<User, "id" | "email"> | undefined> {
+  const [row] = await tx
+    .select({ id: users.id, email: users.email })
     .from(users)
     .where(eq(users.id, id))
     .for("no key update");
-  return rows.length > 0;
+  return row;
 }
 
 /**

@@ -46,10 +46,8 @@ export function companyRoutes(deps: AdminRouteDeps) {
 }
 
 /** OpenAPI descriptions of activations and deactivations. The routes of partners and those of accounts share them. */
-const ACTIVATION_TEXT =
-  "Its users can sign in again; earlier tokens stay revoked. `held` says what becomes of held events.";
-const DEACTIVATION_TEXT =
-  "Revokes all tokens of its users and its accounts' users. Its webhook events are held.";
+const ACTIVATION_TEXT = "Earlier tokens stay revoked. `held` says what becomes of held events.";
+const DEACTIVATION_TEXT = "Ends all access of its users, and holds its webhook events.";
 
 /** Defines the administrative routes for partners (contract 10). */
 export function partnerRoutes(deps: AdminRouteDeps) {
@@ -154,7 +152,7 @@ function accountListRoutes(deps: AdminRouteDeps) {
         detail: {
           operationId: "listAccounts",
           summary: "List accounts, newest first",
-          description: "`partner_id` restricts the list to one partner.",
+          description: "`partner_id` restricts the list.",
         },
       },
     )

@@ -76,7 +76,7 @@ export function erasureRoutes(deps: AdminRouteDeps) {
         rules: ({ body }: RuleInput<typeof ErasureBody>) => erasureErrors(deps, body),
         response: {
           202: ErasureObject,
-          409: errorResponse("last_owner", "last_super_admin", "own_user"),
+          409: errorResponse("last_owner", "last_super_admin", "own_user", "user_erased"),
         },
         detail: {
           operationId: "createErasure",
@@ -129,8 +129,7 @@ export function deletionRoutes(deps: AdminRouteDeps, type: Company["type"]) {
         detail: {
           operationId: `requestDeletionOf${kind}`,
           summary: `Delete ${named} with everything that belongs to it, after a waiting time`,
-          description:
-            "The company must be deactivated. The deletion can be cancelled until it begins.",
+          description: "The company must be inactive. Can be cancelled until it begins.",
         },
       },
     )

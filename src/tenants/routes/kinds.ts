@@ -246,6 +246,7 @@ function userKind(deps: AdminRouteDeps): SyncedKind<"/users"> {
     operation: "User",
     object: UserObject,
     changes: UserChanges,
+    conflicts: ["user_erased"],
     access: changing,
     find: async (id) => found(await users.findUser(deps, id)),
     body: Type.Omit(UserBody, ["external_id", "password"], {

@@ -11,7 +11,7 @@ import {
   toFieldErrors,
 } from "../../http/rules.ts";
 import type { Caller } from "../../http/principal.ts";
-import { Problem } from "../../lib/problem.ts";
+import { Problem, type ProblemCode } from "../../lib/problem.ts";
 import { isExternalIdTaken } from "../actions/records.ts";
 import { externalId as externalIdSchema } from "../model.ts";
 import { administrating, adminRoutesBase, type AdminRouteDeps, changing } from "./base.ts";
@@ -39,6 +39,8 @@ export interface RecordKind<P extends `/${string}`> {
   readonly changes: TObject;
   /** The kind of tenant data that a record belongs to; null for data of the platform. */
   readonly data: TenantData | null;
+  /** The codes of the conflicts because of which a change may be refused. */
+  readonly conflicts?: readonly ProblemCode[];
   /** Access rule for changes. A deletion always requires the user in person. */
   readonly access: Access;
   find(id: string | undefined): Promise<FoundRecord>;
@@ -91,11 +93,14 @@ export function changeRoutes<const P extends `/${string}`>(
         body: kind.changes,
         rules: ({ body, record }: RuleInput<TObject> & { readonly record: FoundRecord }) =>
           record.changeErrors?.(body) ?? {},
-        response: { 200: kind.object },
+        response: {
+          200: kind.object,
+          ...(kind.conflicts && { 409: errorResponse(...kind.conflicts) }),
+        },
         detail: {
           operationId: `change${kind.operation}`,
           summary: `Change ${kind.name}`,
-          description: "Absent fields do not change.",
+          description: "Absent fields stay.",
         },
       },
     )
@@ -112,7 +117,7 @@ export function changeRoutes<const P extends `/${string}`>(
         detail: {
           operationId: `delete${kind.operation}`,
           summary: `Delete ${kind.name}`,
-          description: "Rejected while other records depend on it.",
+          description: "Refused while others depend on it.",
         },
       },
     );
@@ -141,7 +146,7 @@ export function syncedRoutes<const P extends `/${string}`>(
         detail: {
           operationId: `put${kind.operation}`,
           summary: `Create or change ${kind.name} by the platform's own id`,
-          description: "Absent optional fields of an existing record do not change.",
+          description: "Absent optional fields stay.",
         },
       },
     );

@@ -97,7 +97,7 @@ function ownStoreRoutes(deps: AdminRouteDeps) {
         detail: {
           operationId: "listStores",
           summary: "List stores, newest first",
-          description: "`account_id` restricts the list to one account.",
+          description: "`account_id` restricts the list.",
         },
       },
     )

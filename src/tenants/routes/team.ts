@@ -121,7 +121,7 @@ function roleAndInvitationRoutes(deps: PartnerRouteDeps, { managing }: TeamAcces
         access: managing,
         user: true,
         body: RoleBody,
-        response: { 200: UserObject, 409: errorResponse("last_owner") },
+        response: { 200: UserObject, 409: errorResponse("last_owner", "user_erased") },
         detail: {
           operationId: "setTeamRole",
           summary: "Change the role of a user of the partner",
@@ -176,7 +176,7 @@ function stateRoutes(deps: PartnerRouteDeps, { managing }: TeamAccess) {
         access: managing,
         user: true,
         body: NO_FIELDS,
-        response: { 200: UserObject },
+        response: { 200: UserObject, 409: errorResponse("user_erased") },
         detail: {
           operationId: "activateTeammate",
           summary: "Activate a user of the partner again",
@@ -253,7 +253,7 @@ function companyRoutes(deps: PartnerRouteDeps) {
         detail: {
           operationId: "listOwnStores",
           summary: "List the partner's stores, newest first",
-          description: "`account_id` restricts the list to one account.",
+          description: "`account_id` restricts the list.",
         },
       },
     );

@@ -77,8 +77,7 @@ function userListRoutes(deps: AdminRouteDeps) {
         detail: {
           operationId: "createUser",
           summary: "Create a user of a company",
-          description:
-            "The role must match the company's type. Without a password, the user is invited.",
+          description: "Without a password, the user is invited.",
         },
       },
     );
@@ -150,7 +149,7 @@ function userStateRoutes(deps: AdminRouteDeps) {
         access: changing,
         user: true,
         body: NO_FIELDS,
-        response: { 200: UserObject },
+        response: { 200: UserObject, 409: errorResponse("user_erased") },
         detail: { ...ACTIVATE_USER },
       },
     )
@@ -163,7 +162,7 @@ function userStateRoutes(deps: AdminRouteDeps) {
       {
         access: changing,
         user: true,
-        response: { 204: Type.Void() },
+        response: { 204: Type.Void(), 409: errorResponse("user_erased") },
         detail: { ...RESET_FACTORS },
       },
     )
@@ -175,7 +174,7 @@ function userStateRoutes(deps: AdminRouteDeps) {
         access: changing,
         user: true,
         body: NO_FIELDS,
-        response: { 200: UserObject },
+        response: { 200: UserObject, 409: errorResponse("user_erased") },
         detail: { ...UNLOCK_USER },
       },
     );

@@ -36,7 +36,7 @@ describe.skipIf(lacks("chromium"))("the link of an invitation", () => {
     const { page } = await world.open(path, { email: null });
     await page.getByLabel("New password").fill("a third horse battery staple");
     await page.getByRole("button", { name: "Set the password and sign in" }).click();
-    await page.getByText("The code is invalid, expired or already used.").waitFor();
+    await page.getByText("This invitation cannot be used any more").waitFor();
     await page.getByRole("button", { name: "Go to the sign-in" }).click();
     await page.getByLabel("Email").waitFor();
   });

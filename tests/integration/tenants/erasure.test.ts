@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
+import { createApp } from "../../../src/app.ts";
 import { emailDigest } from "../../../src/auth/email.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { eraseChunk } from "../../../src/tenants/actions/erase.ts";
@@ -258,6 +259,58 @@ describe("an erased user", () => {
     expect(await factorRows(userId)).toEqual({ apps: 0, passkeys: 0, codes: 0, challenges: 0 });
     expect(await found([email, "key of quist"])).toEqual([]);
     expect(await factorRows(other.user.id)).toMatchObject({ apps: 1, codes: 10 });
+  });
+
+  test("is final: no operation changes, activates, invites, resets or erases the user again", async () => {
+    const [partner] = world.tenants.partners;
+    const { body: user } = await asRoot("POST", "/admin/users", {
+      company_id: partner.id,
+      email: "final@quist.test",
+      name: "Wilhelmina Quist",
+      role: "partner_admin",
+    });
+    const id = String(user["id"]);
+    await request({ user_id: Number(id) });
+    const before = (await asRoot("GET", `/admin/users/${id}`)).body;
+    expect(before).toMatchObject({ email: `erased-${id}@erased.invalid`, is_active: false });
+    const codes: Record<string, unknown> = {};
+    for (const { method, path } of createApp(world.api.deps).routes) {
+      const of = /^\/api\/v1(\/(admin|partner)\/users\/):id(\/.*)?$/.exec(path);
+      if (of === null || !["POST", "PATCH", "PUT", "DELETE"].includes(method)) continue;
+      const [, users = "", area, operation = ""] = of;
+      // A user on whom nothing depends may still be deleted.
+      if (`${method}${operation}` === "DELETE") continue;
+      const body = operation === "/role" ? { role: "partner_owner" } : {};
+      const sent = operation === "" ? { name: "Somebody" } : body;
+      const address = `${users}${id}${operation.replace(/:\w+/, "1")}`;
+      const as = area === "partner" ? "owner" : "root";
+      codes[`${method} ${users}${operation}`] = await codeOf(asRoot(method, address, sent, as));
+    }
+    const erased = [409, "user_erased"];
+    const uninvitable = [409, "not_invitable"];
+    const missing = [404, "not_found"];
+    expect(codes).toEqual({
+      "PATCH /admin/users/": erased,
+      "POST /admin/users//activate": erased,
+      "POST /admin/users//deactivate": [200, undefined],
+      "POST /admin/users//invite": uninvitable,
+      "POST /admin/users//unlock": erased,
+      "DELETE /admin/users//second-factors": erased,
+      "DELETE /admin/users//sessions/:sessionId": missing,
+      "DELETE /admin/users//identities/:identityId": missing,
+      "POST /partner/users//activate": erased,
+      "POST /partner/users//deactivate": [200, undefined],
+      "POST /partner/users//invite": uninvitable,
+      "POST /partner/users//role": erased,
+      "DELETE /partner/users//identities/:identityId": missing,
+    });
+    expect(await codeOf(request({ user_id: Number(id) }))).toEqual(erased);
+    // Nobody else gets an address that marks an erased user.
+    const { body: refused } = await createUser(`erased-${Number(id) + 1}@erased.invalid`, "Eve");
+    expect(Object.keys(refused["errors"] ?? {})).toEqual(["email"]);
+    await runJob();
+    const { body: after } = await asRoot("GET", `/admin/users/${id}`);
+    expect(after).toEqual({ ...before, updated_at: after["updated_at"] });
   });
 
   test("is neither the last owner, nor the operator, nor a service or an integration", async () => {

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 
 import {
   erasureBody,
-  namesPerson,
+  missingIn,
   newErasure,
 } from "../../../src/dashboard/app/pages/erasures/erasure-draft.ts";
 import { partsOf, shortReason } from "../../../src/dashboard/app/pages/inbox/action-parts.ts";
@@ -26,11 +26,13 @@ describe("an erasure", () => {
     });
   });
 
-  test("names a person before it can be confirmed", () => {
-    expect([newErasure(7), reviewer, { ...reviewer, review_ids: " " }].map(namesPerson)).toEqual([
-      true,
-      false,
-      false,
+  test("says what is missing: the person, then the confirmation", () => {
+    const drafts = [reviewer, { ...reviewer, review_ids: " " }, newErasure(7)];
+    expect([...drafts, { ...newErasure(7), isUnderstood: true }].map(missingIn)).toEqual([
+      "Enter the email address first.",
+      "Enter the email address first.",
+      "Tick the box first.",
+      undefined,
     ]);
   });
 });

@@ -88,13 +88,15 @@ const STRONG_RED = {
 
 /**
  * Renders dropdowns next to their control. By default Mantine renders them at the end of the body, outside of
- * all landmarks.
+ * all landmarks. A list opens by a click, by typing or by an arrow key, but not when its field gets the focus: a dialog
+ * focuses its first field, and an open list would cover the rest of the dialog.
  */
 const INLINE_DROPDOWN = {
   defaultProps: {
     comboboxProps: { withinPortal: false, keepMounted: false },
     // Lets the list itself scroll, so that arrow keys work. Mantine's scroll area would not be reachable by keyboard.
     withScrollArea: false,
+    openOnFocus: false,
     styles: { options: { maxHeight: 220, overflowY: "auto" } },
   },
 } as const;

@@ -48,6 +48,7 @@ const STATE_COLORS: Readonly<Record<string, string>> = {
   interrupted: "gray",
   skipped: "gray",
   inactive: "gray",
+  erased: "gray",
   locked: "yellow",
   failing: "red",
   disabled: "red",

@@ -1,4 +1,5 @@
 import {
+  Alert,
   Button,
   type ButtonProps,
   Group,
@@ -51,15 +52,19 @@ interface DialogButtonProps {
   readonly button?: ButtonProps & { readonly "aria-label"?: string };
   /** True if the dialog is open when the page opens. */
   readonly isOpen?: boolean;
+  /** Called after the dialog was closed, for example to remove from the address what had opened it. */
+  readonly onClosed?: () => void;
   /** Returns the form of the dialog, which calls `close` when it is done. */
   readonly children: (close: () => void) => ReactNode;
 }
 
 /** Button that opens a dialog with a form, for example to create something. */
 export function DialogButton(props: DialogButtonProps) {
-  const { label, title = label, isOpen = false, children } = props;
+  const { label, title = label, isOpen = false, onClosed, children } = props;
   const { button = { leftSection: <Icon name="plus" size={16} /> } } = props;
-  const [opened, { open, close }] = useDisclosure(isOpen);
+  const [opened, { open, close }] = useDisclosure(isOpen, {
+    ...(onClosed && { onClose: onClosed }),
+  });
   return (
     <>
       <Button {...button} onClick={open}>
@@ -122,6 +127,11 @@ interface ConfirmProps {
   /** False while the user must still fill in a field of the dialog. */
   readonly isReady?: boolean;
   readonly onConfirm: () => Promise<unknown>;
+  /**
+   * Returns an explanation of an error after which the action cannot succeed; undefined for other errors. The dialog
+   * shows it in place of the default error notice, and disables the button.
+   */
+  readonly refusalOf?: (error: Error) => string | undefined;
   /** Notification after the action has succeeded. */
   readonly done?: string;
 }
@@ -131,15 +141,20 @@ interface ConfirmProps {
  * open and shows the error.
  */
 export function Confirm(props: ConfirmProps) {
-  const { opened, onClose, title, children, action, danger = false, isReady = true } = props;
-  const { mutate, error, isPending } = useMutation({
+  const { opened, title, children, action, danger = false, isReady = true } = props;
+  const { mutate, error, isPending, reset } = useMutation({
     // Shows the notification in `mutationFn` and not in `onSuccess`, which would use the text of a later render.
     mutationFn: async () => {
       await props.onConfirm();
       if (props.done !== undefined) notify.done(props.done);
     },
-    onSuccess: onClose,
+    onSuccess: () => onClose(),
   });
+  const onClose = () => {
+    reset();
+    props.onClose();
+  };
+  const refusal = error === null ? undefined : props.refusalOf?.(error);
   return (
     <Dialog opened={opened} onClose={onClose} title={title} centered>
       {/* A form, so that Enter in a field confirms, as in every other form. */}
@@ -155,7 +170,12 @@ export function Confirm(props: ConfirmProps) {
           <Text component="div" size="sm">
             {children}
           </Text>
-          {error !== null && <ErrorNotice error={error} />}
+          {error !== null && refusal === undefined && <ErrorNotice error={error} />}
+          {refusal !== undefined && (
+            <Alert color="red" role="alert" icon={<Icon name="alert" />}>
+              {refusal}
+            </Alert>
+          )}
           <Group justify="flex-end">
             {/* Without a field, the focus begins at the button that is safe to press. */}
             <Button
@@ -170,7 +190,7 @@ export function Confirm(props: ConfirmProps) {
               type="submit"
               {...(danger && { color: "red" })}
               loading={isPending}
-              disabled={!isReady}
+              disabled={!isReady || refusal !== undefined}
               data-autofocus={!danger || undefined}
             >
               {action}

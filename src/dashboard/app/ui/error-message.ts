@@ -68,6 +68,7 @@ const CONFLICTS: Readonly<Record<string, string>> = {
   company_active: "A company can be deleted only while it is inactive.",
   deletion_requested: "Operators cancel it under Erasures.",
   deletion_running: "It continues until everything is deleted.",
+  user_erased: "An erased user never changes again. Create a new user instead.",
   own_user: "Nobody can erase their own user.",
   last_super_admin: "Make another user a super-admin first. The platform needs at least one.",
 };

@@ -126,21 +126,45 @@ export function Loaded<T>({
   return <Loading />;
 }
 
-export function NotFound() {
+interface BackLink {
+  readonly href: string;
+  readonly title: string;
+}
+
+/** Page that tells that an address leads nowhere, with a link to the list in which the user can look further. */
+export function NotFound({ back }: { readonly back?: BackLink }) {
   return (
     <>
-      <PageHeader title="Page not found" />
+      <PageHeader title="Page not found" {...(back && { back })} />
       <EmptyState
         icon="inbox"
         title="This page does not exist"
         action={
-          <Button component={Link} href="/">
-            Go to the start page
+          <Button component={Link} href={back?.href ?? "/"}>
+            {back === undefined ? "Go to the start page" : `Go to ${back.title}`}
           </Button>
         }
       >
         The address may be wrong, the content may be deleted, or your role does not allow it.
       </EmptyState>
+    </>
+  );
+}
+
+interface UnreadRecordProps {
+  /** Heading of the page until the name of the record is known. */
+  readonly title: string;
+  readonly back: BackLink;
+  readonly query: Pick<UseQueryResult, "error" | "refetch">;
+}
+
+/** Page of a record that is not read yet, could not be read, or does not exist. */
+export function UnreadRecord({ title, back, query }: UnreadRecordProps) {
+  if (apiErrorOf(query.error)?.status === 404) return <NotFound back={back} />;
+  return (
+    <>
+      <PageHeader title={title} back={back} />
+      <Loaded query={{ ...query, data: undefined }}>{() => null}</Loaded>
     </>
   );
 }

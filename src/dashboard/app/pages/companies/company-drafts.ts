@@ -7,6 +7,8 @@ export interface CompanyChoice {
   readonly id: number;
   readonly name: string;
   readonly stores: readonly { readonly id: number; readonly name: string }[];
+  /** Absent for the platform, which is always active. */
+  readonly is_active?: boolean;
 }
 
 export interface CompanyDraft {

@@ -4,6 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 
 import { useApi, useSession } from "../../session/session.tsx";
+import { Dimmed } from "../../ui/layout.tsx";
 import { ChoiceFilter, type FilterField } from "../../ui/filters.tsx";
 import type { CompanyChoice } from "./company-drafts.ts";
 import { companyChoicesOptions, companyOptions, type CompanyType } from "./data.ts";
@@ -58,6 +59,7 @@ export function CompanySelect(props: CompanySelectProps) {
       required={required === true}
       data={[...(isListed ? [] : [itemOf(current)]), ...groups]}
       filter={({ options }) => options}
+      renderOption={optionOf(choices)}
       nothingFoundMessage="No company has this name"
       searchValue={search}
       onSearchChange={setSearch}
@@ -69,9 +71,24 @@ export function CompanySelect(props: CompanySelectProps) {
   );
 }
 
-function itemOf({ id, name }: { readonly id: number; readonly name: string }) {
-  return { value: String(id), label: name };
-}
+const itemOf = ({ id, name }: Pick<CompanyChoice, "id" | "name">) => ({
+  value: String(id),
+  label: name,
+});
+
+/** Returns a function that renders an option of a select of companies, and marks the inactive ones. */
+export const optionOf = (choices: readonly CompanyChoice[]) =>
+  function CompanyOption({ option }: { readonly option: { value: string; label: string } }) {
+    const isInactive = choices.some(
+      (one) => String(one.id) === option.value && one.is_active === false,
+    );
+    return (
+      <span>
+        {option.label}
+        {isInactive && <Dimmed span> (inactive)</Dimmed>}
+      </span>
+    );
+  };
 
 export function CompanyName({ id }: { readonly id: number | null }) {
   const { data } = useQuery(companyOptions(useApi(), id));

@@ -1,20 +1,33 @@
+import { useQuery } from "@tanstack/react-query";
+
+import { useApi } from "../../session/session.tsx";
 import { ActiveSwitch, ConfirmedAction } from "../../ui/dialog.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
 import { Dimmed } from "../../ui/layout.tsx";
-import { type CompanyType, useCompanyActions } from "./data.ts";
+import { type CompanyType, inactivePartnersOptions, useCompanyActions } from "./data.ts";
 
 interface Company {
   readonly id: number;
   readonly name: string;
   readonly is_active: boolean;
   readonly require_second_factor: boolean;
+  /** Partner of an account. */
+  readonly partner_id?: number | null;
+}
+
+/** Returns the partner with this id if it is inactive. Nobody of an inactive partner or of its accounts can sign in. */
+export function useInactivePartner(id: number | null) {
+  const { data } = useQuery({ ...inactivePartnersOptions(useApi()), enabled: id !== null });
+  return data?.find((one) => one.id === id);
 }
 
 /** Shows whether a company is active, and whether its users need a second factor. */
 export function CompanyState({ company }: { readonly company: Company }) {
+  const partner = useInactivePartner(company.partner_id ?? null);
   return (
     <>
-      <StateBadge state={company.is_active ? "active" : "inactive"} />
+      <StateBadge state={company.is_active && partner === undefined ? "active" : "inactive"} />
+      {partner !== undefined && <Dimmed>because its partner {partner.name} is inactive</Dimmed>}
       {company.require_second_factor && <Dimmed>Two-step required</Dimmed>}
     </>
   );
@@ -69,9 +82,9 @@ export function CompanySwitch({ type, company }: CompanySwitchProps) {
 
 const DEACTIVATION_WORDS = {
   partner:
-    "All users of the partner and of its accounts are signed out immediately and cannot sign in. Their tokens and API keys are revoked permanently, including those of clients that act for them. Reviews still arrive.",
+    "All users of the partner and of its accounts are signed out immediately and cannot sign in. Their tokens and API keys are revoked permanently, including those of clients that act for them. No webhook events are sent; they are held until the partner is active again. Reviews still arrive.",
   account:
-    "All users of the account are signed out immediately and cannot sign in. Their tokens and API keys are revoked permanently. Reviews still arrive.",
+    "All users of the account are signed out immediately and cannot sign in. Their tokens and API keys are revoked permanently. No webhook events about the account are sent; they are held until the account is active again. Reviews still arrive.",
 } as const;
 
 const ACTIVATION_WORDS = {

@@ -56,6 +56,17 @@ export const accountOptions = (api: ApiClient, id: number | null) =>
     enabled: id !== null,
   });
 
+/** Reads the inactive partners, of which there are few. Nobody of their accounts can sign in either. */
+export const inactivePartnersOptions = (api: ApiClient) =>
+  queryOptions({
+    queryKey: ["partners", "inactive"],
+    queryFn: () =>
+      allPages((cursor) =>
+        answerOf(api.admin.partners.get({ query: { is_active: "false", ...pageAt(cursor) } })),
+      ),
+    staleTime: NAMES_STALE_MS,
+  });
+
 export function usePartnerName(): (id: number) => string {
   const api = useApi();
   const { data } = useQuery({

@@ -6,6 +6,7 @@ import { useState } from "react";
 import "@mantine/core/styles/Pill.css";
 import "@mantine/core/styles/PillsInput.css";
 import { useApi } from "../../session/session.tsx";
+import { optionOf } from "./company-select.tsx";
 import { companyChoicesOptions, companyOptions } from "./data.ts";
 
 interface PartnersFieldProps {
@@ -34,6 +35,7 @@ export function PartnersField({ value, onChange, error }: PartnersFieldProps) {
       required
       searchable
       data={[...names].map(([id, name]) => ({ value: String(id), label: name }))}
+      renderOption={optionOf(found)}
       nothingFoundMessage="No partner has this name"
       searchValue={search}
       onSearchChange={setSearch}

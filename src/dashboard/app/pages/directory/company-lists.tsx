@@ -12,6 +12,7 @@ import { Time } from "../../ui/time.tsx";
 import { NewAccount } from "../companies/company-forms.tsx";
 import { CompanyState } from "../companies/company-switches.tsx";
 import { type Account, accountsOptions } from "../companies/data.ts";
+import { SitesState } from "../stores/sites-state.tsx";
 
 /** Accounts of a partner, and a button for a new one. */
 export function Accounts({ partnerId }: { readonly partnerId: number }) {
@@ -66,6 +67,7 @@ export function StoreList({ account: { id, stores } }: { readonly account: Accou
         rowKey={(one) => one.id}
         columns={(one) => ({
           Name: <CellText title={<RowLink href={`/stores/${one.id}`}>{one.name}</RowLink>} />,
+          "Review sites": <SitesState accountId={id} storeId={one.id} />,
           ID: one.id,
         })}
       />

@@ -6,7 +6,6 @@ import { Link, useParams } from "wouter";
 import "@mantine/core/styles/ColorSwatch.css";
 import { roleName } from "../../session/roles.ts";
 import { useApi } from "../../session/session.tsx";
-import { StateBadge } from "../../ui/badges.tsx";
 import { CopyableId } from "../../ui/copy.tsx";
 import { DialogButton } from "../../ui/dialog.tsx";
 import { useFilters } from "../../ui/filters.tsx";
@@ -22,7 +21,7 @@ import {
 } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
-import { EmptyState, Loaded, NotFound } from "../../ui/states.tsx";
+import { EmptyState, Loaded, NotFound, UnreadRecord } from "../../ui/states.tsx";
 import { ExactTime, Time } from "../../ui/time.tsx";
 import { RecentActivity } from "../audit/recent.tsx";
 import { usersOptions } from "../users/data.ts";
@@ -30,7 +29,12 @@ import { NewUser } from "../users/user-form.tsx";
 import { UserState } from "../users/user-state.tsx";
 import { EditAccount, EditPartner } from "../companies/company-forms.tsx";
 import { Accounts, StoreList } from "./company-lists.tsx";
-import { CompanySwitch, RequirementSwitch } from "../companies/company-switches.tsx";
+import {
+  CompanyState,
+  CompanySwitch,
+  RequirementSwitch,
+  useInactivePartner,
+} from "../companies/company-switches.tsx";
 import {
   type Account,
   accountOptions,
@@ -46,14 +50,9 @@ const BACK = { href: "/companies", title: "Companies" };
 export function Page() {
   const id = idOf(useParams()["id"]);
   const company = useQuery(companyOptions(useApi(), id));
-  if (id === undefined || company.data?.type === "platform") return <NotFound />;
+  if (id === undefined || company.data?.type === "platform") return <NotFound back={BACK} />;
   if (company.data === undefined)
-    return (
-      <>
-        <PageHeader title="Company" back={BACK} />
-        <Loaded query={company}>{() => null}</Loaded>
-      </>
-    );
+    return <UnreadRecord title="Company" back={BACK} query={company} />;
   // The key makes the page of another company a new page, whose heading takes the focus.
   const isPartner = company.data.type === "partner";
   return isPartner ? <PartnerPage key={id} id={id} /> : <AccountPage key={id} id={id} />;
@@ -106,7 +105,12 @@ function AccountPage({ id }: IdProps) {
           renderForm={(close) => <EditAccount account={one} onClose={close} />}
           facts={[
             ["Partner", <PartnerLink key="partner" account={one} />],
-            ["Plan", one.plan.name],
+            [
+              "Plan",
+              <TextLink key="plan" href="/plans">
+                {one.plan.name}
+              </TextLink>,
+            ],
           ]}
           part={{ name: "stores", title: "Stores", content: <StoreList account={one} /> }}
         />
@@ -153,7 +157,7 @@ function CompanyPage({ type, company, kind, renderForm, link, facts, part }: Com
         back={BACK}
         description={
           <Group gap="xs">
-            <StateBadge state={company.is_active ? "active" : "inactive"} />
+            <CompanyState company={company} />
             <span>{kind}</span>
           </Group>
         }
@@ -231,6 +235,7 @@ function Colour({ color }: { readonly color: string }) {
 
 function Users({ type, company: { id, name, ...company } }: Omit<DetailsProps, "facts">) {
   const stores = "stores" in company ? company.stores : [];
+  const partner = useInactivePartner("partner_id" in company ? company.partner_id : null);
   const create = (
     <DialogButton label="New user" title={`New user of ${name}`}>
       {(close) => <NewUser company={{ id, name, type, stores }} onClose={close} />}
@@ -256,7 +261,9 @@ function Users({ type, company: { id, name, ...company } }: Omit<DetailsProps, "
               </CellText>
             ),
             Role: roleName(user.role),
-            State: <UserState user={user} />,
+            State: (
+              <UserState user={user} isSuspended={!company.is_active || partner !== undefined} />
+            ),
             Created: <Time at={user.created_at} />,
           }),
         }}

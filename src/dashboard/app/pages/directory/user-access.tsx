@@ -1,16 +1,17 @@
 import { Alert, Stack, Text } from "@mantine/core";
-import { useQuery } from "@tanstack/react-query";
+import { type UseQueryResult, useQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
 
 import type { DataOf } from "../../api/client.ts";
-import { useApi } from "../../session/session.tsx";
+import { useApi, useSession } from "../../session/session.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { ConfirmedAction } from "../../ui/dialog.tsx";
 import { counted } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
-import { Dimmed, Section } from "../../ui/layout.tsx";
-import { List } from "../../ui/list.tsx";
-import { useList } from "../../ui/pages.ts";
-import { Loaded } from "../../ui/states.tsx";
+import { Dimmed, Facts, Section } from "../../ui/layout.tsx";
+import { List, rowsOf } from "../../ui/list.tsx";
+import { type PagedList, type RowOf, useList } from "../../ui/pages.ts";
+import { Loaded, Loading } from "../../ui/states.tsx";
 import { factorColumns } from "../security/second-factors.tsx";
 import { sessionColumns } from "../security/sessions.tsx";
 import {
@@ -19,42 +20,132 @@ import {
   userSessionsOptions,
   useUserActions,
 } from "../users/data.ts";
+import { identitiesOptions, IdentitiesSection } from "../users/identities.tsx";
 
 interface UserProps {
   readonly user: User;
 }
 
-/** Section with the second factors of a user, which an operator resets if the user has lost them. */
-export function FactorsSection({ user }: UserProps) {
-  const factors = useQuery(userFactorsOptions(useApi(), user.id));
-  const hasAny = factors.data !== undefined && factors.data.factors.length > 0;
+/**
+ * Sections about the ways in which a user signs in: the sessions, the second factors and the identities. Those of which
+ * the user has none share one section with a line each.
+ */
+export function AccessSections({ user }: UserProps) {
+  const api = useApi();
+  const isOperator = user.company.type === "platform";
+  const sessions = useList(userSessionsOptions(api, user.id));
+  const factors = useQuery(userFactorsOptions(api, user.id));
+  const identities = useQuery({
+    ...identitiesOptions(api, "admin", user.id),
+    enabled: !isOperator,
+  });
+  const isRead = [sessions.pages, factors, identities].every((one) => !one.isLoading);
+  if (!isRead) return <Loading />;
+  const lines: [name: string, value: ReactNode][] = [];
+  if (sessions.pages.isSuccess && sessions.slots.length === 0)
+    lines.push(["Sessions", "Not signed in anywhere"]);
+  if (factors.data?.factors.length === 0)
+    lines.push(["Two-step verification", withoutFactor(factors.data)]);
+  if (identities.data?.length === 0) lines.push(["Single sign-on", "Never used"]);
+  const has = (name: string) => lines.every(([one]) => one !== name);
+  return (
+    <>
+      {has("Sessions") && <Sessions user={user} list={sessions} />}
+      {has("Two-step verification") && <Factors user={user} factors={factors} />}
+      {has("Single sign-on") && !isOperator && <IdentitiesSection area="admin" user={user} />}
+      {lines.length > 0 && (
+        <Section title="Sign-in">
+          <Facts facts={lines} />
+        </Section>
+      )}
+    </>
+  );
+}
+
+type OwnFactors = DataOf<typeof userFactorsOptions>;
+
+const withoutFactor = ({ is_required: isRequired }: OwnFactors) =>
+  isRequired
+    ? "Not set up. The company requires it, so it is set up at the next sign-in."
+    : "Not set up. The company does not require it.";
+
+interface SessionsProps extends UserProps {
+  readonly list: PagedList<RowOf<typeof userSessionsOptions>>;
+}
+
+/** Section with the sign-ins of a user, which an operator may end. */
+function Sessions({ user, list }: SessionsProps) {
+  const { endSession } = useUserActions();
   return (
     <Section
-      title="Two-step verification"
-      description={
-        factors.data?.is_required === true
-          ? "The company requires a second factor. Without one, the user sets one up at the next sign-in."
-          : "The company does not require a second factor."
-      }
-      actions={hasAny && <ResetFactors user={user} />}
+      title="Active sessions"
+      description="Browsers and apps in which the user is signed in."
+      actions={rowsOf(list).some((one) => !one.is_current) && <EndSessions user={user} />}
     >
-      <Loaded query={factors}>{(own) => <Factors own={own} />}</Loaded>
+      <List list={list} more="Show older">
+        {(rows) => (
+          <DataTable
+            caption="Sessions"
+            rows={rows}
+            rowKey={({ id }) => id}
+            end="Actions"
+            columns={(one) => sessionColumns(one, ({ id }) => endSession(user.id, id))}
+          />
+        )}
+      </List>
     </Section>
   );
 }
 
-function Factors({ own }: { readonly own: DataOf<typeof userFactorsOptions> }) {
-  if (own.factors.length === 0) return <Dimmed size="sm">No second factor set up.</Dimmed>;
+function EndSessions({ user: { id, name, email } }: UserProps) {
+  const { endSessions } = useUserActions();
+  const { user: me } = useSession();
+  const isOwn = id === me.id;
   return (
-    <Stack gap="xs">
-      <DataTable
-        caption="Second factors"
-        rows={own.factors}
-        rowKey={({ id }) => id}
-        columns={factorColumns}
-      />
-      <Dimmed size="sm">{counted(own.recovery_codes_left, "unused recovery code")}</Dimmed>
-    </Stack>
+    <ConfirmedAction
+      label={isOwn ? "End all others" : "End all sessions"}
+      button={{ size: "xs" }}
+      title={isOwn ? "End all other sessions?" : `End all sessions of ${name}?`}
+      action={isOwn ? "End all others" : "End all sessions"}
+      danger
+      onConfirm={() => endSessions(id)}
+      done={isOwn ? "Only this session is left." : `${name} is signed out everywhere.`}
+    >
+      {email} is signed out of every {isOwn ? "other " : ""}browser and app immediately and can sign
+      in again. API keys keep working; to end those too, deactivate the user.
+    </ConfirmedAction>
+  );
+}
+
+interface FactorsProps extends UserProps {
+  readonly factors: UseQueryResult<OwnFactors>;
+}
+
+/** Section with the second factors of a user, which an operator resets if the user has lost them. */
+function Factors({ user, factors }: FactorsProps) {
+  return (
+    <Section
+      title="Two-step verification"
+      description={
+        factors.data &&
+        (factors.data.is_required ? "The company requires it." : "The company does not require it.")
+      }
+      actions={factors.data && <ResetFactors user={user} />}
+    >
+      <Loaded query={factors}>
+        {(own) => (
+          <Stack gap="xs">
+            <DataTable
+              caption="Second factors"
+              rows={own.factors}
+              rowKey={({ id }) => id}
+              columns={factorColumns}
+            />
+            <Dimmed size="sm">{counted(own.recovery_codes_left, "unused recovery code")}</Dimmed>
+          </Stack>
+        )}
+      </Loaded>
+    </Section>
   );
 }
 
@@ -82,33 +173,5 @@ function ResetFactors({ user: { id, name, email } }: UserProps) {
         </Text>
       </Stack>
     </ConfirmedAction>
-  );
-}
-
-/** Section with the sign-ins of a user, which an operator may end. */
-export function SessionsSection({ user }: UserProps) {
-  const { endSession } = useUserActions();
-  const sessions = useList(userSessionsOptions(useApi(), user.id));
-  return (
-    <Section
-      title="Active sessions"
-      description="Browsers and apps in which the user is signed in."
-    >
-      <List
-        list={sessions}
-        more="Show older"
-        empty={<Dimmed size="sm">The user is not signed in anywhere.</Dimmed>}
-      >
-        {(rows) => (
-          <DataTable
-            caption="Sessions"
-            rows={rows}
-            rowKey={({ id }) => id}
-            end="Actions"
-            columns={(one) => sessionColumns(one, ({ id }) => endSession(user.id, id))}
-          />
-        )}
-      </List>
-    </Section>
   );
 }

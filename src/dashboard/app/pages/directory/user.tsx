@@ -1,23 +1,24 @@
-import { Alert, Button, Group, Stack, Text } from "@mantine/core";
+import { Alert, Group, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
-import { Link, useParams } from "wouter";
+import { useParams } from "wouter";
 
+import { isErased } from "../../api/erased.ts";
 import { roleName } from "../../session/roles.ts";
 import { useApi } from "../../session/session.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
 import { CopyableId } from "../../ui/copy.tsx";
-import { ActionButton, DialogButton } from "../../ui/dialog.tsx";
+import { ActionButton, ConfirmedAction, DialogButton } from "../../ui/dialog.tsx";
 import { idOf } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { Facts, PageHeader, Section, TextLink } from "../../ui/layout.tsx";
-import { Loaded, NotFound } from "../../ui/states.tsx";
+import { NotFound, UnreadRecord } from "../../ui/states.tsx";
 import { ExactTime } from "../../ui/time.tsx";
 import { RecentActivity } from "../audit/recent.tsx";
-import { accountOptions } from "../companies/data.ts";
+import { useInactivePartner } from "../companies/company-switches.tsx";
+import { type Account, accountOptions } from "../companies/data.ts";
 import { type User, userOptions, useUserActions } from "../users/data.ts";
-import { IdentitiesSection } from "../users/identities.tsx";
-import { FactorsSection, SessionsSection } from "./user-access.tsx";
+import { AccessSections } from "./user-access.tsx";
 import { EditUser } from "../users/user-form.tsx";
 import { WhileLocked } from "../users/user-state.tsx";
 import { UserSwitch } from "../users/user-switch.tsx";
@@ -28,28 +29,63 @@ const BACK = { href: "/users", title: "Users" };
 export function Page() {
   const id = idOf(useParams()["id"]);
   const user = useQuery({ ...userOptions(useApi(), id), staleTime: 0 });
-  if (id === undefined) return <NotFound />;
-  if (user.data === undefined)
-    return (
-      <>
-        <PageHeader title="User" back={BACK} />
-        <Loaded query={user}>{() => null}</Loaded>
-      </>
-    );
-  return <UserPage user={user.data} />;
+  if (id === undefined) return <NotFound back={BACK} />;
+  if (user.data === undefined) return <UnreadRecord title="User" back={BACK} query={user} />;
+  return isErased(user.data) ? <ErasedUser user={user.data} /> : <UserPage user={user.data} />;
 }
 
 interface UserProps {
   readonly user: User;
 }
 
+/** Page of an erased user. The user never changes again, so it has no actions. */
+function ErasedUser({ user }: UserProps) {
+  const { id, role, company } = user;
+  return (
+    <>
+      <PageHeader
+        title={`Erased user ${id}`}
+        back={BACK}
+        description={
+          <Group gap="xs">
+            <StateBadge state="erased" />
+            <span>
+              Was {roleName(role)} at <Company company={company} />
+            </span>
+          </Group>
+        }
+      />
+      <Stack gap="lg">
+        <Section
+          title="Details"
+          description="Name, email address and everything with which this person signed in were removed for good. To let the person in again, create a new user."
+        >
+          <Facts
+            facts={[
+              ["Erased", <ExactTime key="erased" at={user.updated_at} />],
+              ["Created", <ExactTime key="created" at={user.created_at} />],
+              ["ID", <CopyableId key="id" id={String(id)} label="Copy the user's id" />],
+            ]}
+          />
+        </Section>
+        <Activity user={user} />
+      </Stack>
+    </>
+  );
+}
+
+function Activity({ user: { id } }: UserProps) {
+  return <RecentActivity query={{ actor_id: id }} href={`/audit?actor=${id}`} />;
+}
+
 function UserPage({ user }: UserProps) {
-  const { id, name, role, company, is_active: isActive } = user;
+  const { id, name, email, role, company, is_active: isActive } = user;
   // Only an account has stores, which a location user is limited to.
   const account = useQuery(
     accountOptions(useApi(), company.type === "account" ? company.id : null),
-  );
-  const { setActive } = useUserActions();
+  ).data;
+  const inactive = useInactiveCompany(user, account);
+  const { setActive, sendPasswordCode } = useUserActions();
   return (
     <>
       <PageHeader
@@ -57,25 +93,38 @@ function UserPage({ user }: UserProps) {
         back={BACK}
         description={
           <Group gap="xs">
-            <StateBadge state={isActive ? "active" : "inactive"} />
+            <StateBadge state={isActive && inactive === undefined ? "active" : "inactive"} />
             <span>
               {roleName(role)} at <Company company={company} />
             </span>
           </Group>
         }
         actions={
-          <DialogButton label="Edit" title={`Edit ${name}`} button={{ variant: "default" }}>
-            {(close) => <EditUser user={user} company={account.data} onClose={close} />}
-          </DialogButton>
+          <>
+            {isActive && inactive === undefined && user.has_password && (
+              <ConfirmedAction
+                label="Send password reset"
+                title={`Send a password reset to ${name}?`}
+                action="Send the email"
+                onConfirm={() => sendPasswordCode(email)}
+                done={`Password reset sent to ${email}.`}
+              >
+                We email {email} a 6-digit code, which is valid for 10 minutes. {name} opens the
+                sign-in page, chooses “Forgot your password?” and then “I already have a code”. The
+                current password works until then; a new one ends all sessions.
+              </ConfirmedAction>
+            )}
+            <DialogButton label="Edit" title={`Edit ${name}`} button={{ variant: "default" }}>
+              {(close) => <EditUser user={user} company={account} onClose={close} />}
+            </DialogButton>
+          </>
         }
       />
       <Stack gap="lg">
-        <Access user={user} />
-        <Details user={user} stores={account.data?.stores ?? []} />
-        <FactorsSection user={user} />
-        {company.type !== "platform" && <IdentitiesSection area="admin" user={user} />}
-        <SessionsSection user={user} />
-        <RecentActivity about="user" id={id} />
+        <Access user={user} inactive={inactive} />
+        <Details user={user} stores={account?.stores ?? []} />
+        <AccessSections user={user} />
+        <Activity user={user} />
         <Section
           title={isActive ? "Deactivate" : "Activate"}
           description={
@@ -94,16 +143,33 @@ function UserPage({ user }: UserProps) {
   );
 }
 
+/** Returns the inactive company because of which a user cannot sign in: the user's own, or the partner of its account. */
+function useInactiveCompany({ company }: User, account: Account | undefined) {
+  const partnerId = company.type === "partner" ? company.id : (account?.partner_id ?? null);
+  const partner = useInactivePartner(partnerId);
+  return account?.is_active === false ? account : partner;
+}
+
 function Company({ company: { id, name, type } }: Pick<User, "company">) {
   return type === "platform" ? name : <TextLink href={`/companies/${id}`}>{name}</TextLink>;
 }
 
+interface AccessProps extends UserProps {
+  readonly inactive: { readonly id: number; readonly name: string } | undefined;
+}
+
 /** Notices about a user who cannot sign in now, with what an operator can do about it. */
-function Access({ user }: UserProps) {
+function Access({ user, inactive }: AccessProps) {
   const { unlock, invite } = useUserActions();
   const { id, name, email, is_active: isActive, locked_until: until } = user;
   return (
     <>
+      {inactive !== undefined && (
+        <Notice title={`${inactive.name} is inactive`}>
+          Nobody of this company can sign in, and invitations do not work, until{" "}
+          <TextLink href={`/companies/${inactive.id}`}>{inactive.name}</TextLink> is activated.
+        </Notice>
+      )}
       <WhileLocked until={until}>
         <Notice
           title="Locked after wrong passwords"
@@ -119,7 +185,7 @@ function Access({ user }: UserProps) {
           The password is refused until <ExactTime at={until} />. Open sessions keep working.
         </Notice>
       </WhileLocked>
-      {isActive && !user.has_password && (
+      {isActive && inactive === undefined && !user.has_password && (
         <Notice
           title="No password set"
           action={
@@ -140,7 +206,7 @@ function Access({ user }: UserProps) {
 
 interface NoticeProps {
   readonly title: string;
-  readonly action: ReactNode;
+  readonly action?: ReactNode;
   readonly children: ReactNode;
 }
 
@@ -165,24 +231,18 @@ function Details({ user, stores }: DetailsProps) {
   const names = new Map(stores.map((one) => [one.id, one.name]));
   const own = user.store_ids.map((id) => names.get(id) ?? `Store ${id}`);
   return (
-    <Section
-      title="Details"
-      actions={
-        <Button
-          component={Link}
-          href={`/users?company=${user.company_id}`}
-          variant="subtle"
-          size="xs"
-        >
-          Colleagues
-        </Button>
-      }
-    >
+    <Section title="Details">
       <Facts
         facts={[
           ["Email", user.email],
           ["Role", roleName(user.role)],
-          ["Company", <Company key="company" company={user.company} />],
+          [
+            "Company",
+            <span key="company">
+              <Company company={user.company} /> (
+              <TextLink href={`/users?company=${user.company_id}`}>all its users</TextLink>)
+            </span>,
+          ],
           ...(own.length > 0 ? ([["Stores", own.join(", ")]] as const) : []),
           ["Password", user.has_password ? "Set" : "Not set"],
           ["Created", <ExactTime key="created" at={user.created_at} />],

@@ -86,18 +86,19 @@ function CancelDeletion({ deletion }: { readonly deletion: CompanyDeletion }) {
 interface DeleteCompanyProps {
   /** Company that the form proposes. */
   readonly companyId?: number | undefined;
+  readonly onClosed?: () => void;
 }
 
 /** Button that opens the form of a deletion, at once if the address names the company. */
-export function DeleteCompany({ companyId }: DeleteCompanyProps) {
+export function DeleteCompany({ companyId, ...dialog }: DeleteCompanyProps) {
   return (
-    <DialogButton label="Delete a company" isOpen={companyId !== undefined}>
+    <DialogButton label="Delete a company" isOpen={companyId !== undefined} {...dialog}>
       {(close) => <ChooseCompany companyId={companyId} onClose={close} />}
     </DialogButton>
   );
 }
 
-interface ChooseCompanyProps extends DeleteCompanyProps {
+interface ChooseCompanyProps extends Pick<DeleteCompanyProps, "companyId"> {
   readonly onClose: () => void;
 }
 

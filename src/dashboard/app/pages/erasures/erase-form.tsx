@@ -4,31 +4,37 @@ import {
   Checkbox,
   Group,
   SimpleGrid,
+  Stack,
   Text,
   Textarea,
   TextInput,
 } from "@mantine/core";
 import { useDebouncedValue, useDisclosure } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
 
+import { roleName } from "../../session/roles.ts";
 import { useApi } from "../../session/session.tsx";
 import { Choice, Form, type FormState, SubmitButton, useForm } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { LinkButton } from "../../ui/layout.tsx";
+import { Dimmed, Facts, LinkButton } from "../../ui/layout.tsx";
+import { Loaded } from "../../ui/states.tsx";
 import { CompanySelect } from "../companies/company-select.tsx";
-import { findByEmail } from "../users/data.ts";
+import { findByEmail, userOptions } from "../users/data.ts";
 import { useErase } from "./data.ts";
-import { type ErasureDraft, namesPerson, newErasure } from "./erasure-draft.ts";
+import { type ErasureDraft, missingIn, newErasure } from "./erasure-draft.ts";
 import { UserSelect } from "./user-select.tsx";
 
 interface EraseFormProps {
-  /** User whom the form proposes. */
+  /** User who is to be erased; undefined if the operator names the person. */
   readonly userId?: number | undefined;
   readonly onClose: () => void;
 }
 
 /** Form that erases a person. It names what will happen, and is sent only after the operator has confirmed it. */
-export function EraseForm({ userId, onClose }: EraseFormProps) {
+export function EraseForm({ userId: given, onClose }: EraseFormProps) {
+  // The form keeps the user of its beginning, because the address forgets the user while the dialog closes.
+  const [userId] = useState(given);
   const form = useForm({
     initial: newErasure(userId),
     send: useErase(),
@@ -36,39 +42,71 @@ export function EraseForm({ userId, onClose }: EraseFormProps) {
     onDone: onClose,
   });
   const { draft } = form;
+  const missing = missingIn(draft);
   return (
     <Form
       form={form}
       buttons={
-        <Group justify="flex-end" className="dialog-buttons">
-          <Button variant="default" onClick={onClose} disabled={form.isBusy}>
-            Cancel
-          </Button>
-          <SubmitButton form={form} color="red" isReady={namesPerson(draft) && draft.isUnderstood}>
-            Erase
-          </SubmitButton>
-        </Group>
+        <Stack gap="sm" className="dialog-buttons">
+          <Checkbox
+            label="I have checked who asks. I know that this cannot be undone."
+            checked={draft.isUnderstood}
+            data-autofocus={userId !== undefined || undefined}
+            onChange={(event) => form.edit({ isUnderstood: event.currentTarget.checked })}
+          />
+          <Group justify="flex-end">
+            <Dimmed size="sm">{missing}</Dimmed>
+            <Button variant="default" onClick={onClose} disabled={form.isBusy}>
+              Cancel
+            </Button>
+            <SubmitButton form={form} color="red" isReady={missing === undefined}>
+              Erase
+            </SubmitButton>
+          </Group>
+        </Stack>
       }
     >
+      {userId === undefined ? <Person form={form} /> : <GivenUser id={userId} />}
+      <Alert color="red" icon={<Icon name="alert" />} title="What will happen">
+        {WHAT_HAPPENS[draft.kind]}
+      </Alert>
+    </Form>
+  );
+}
+
+/** Shows the user whom the address of the page names, without a way to choose another one by mistake. */
+function GivenUser({ id }: { readonly id: number }) {
+  return (
+    <Loaded query={useQuery(userOptions(useApi(), id))}>
+      {({ name, email, role, company }) => (
+        <Facts
+          facts={[
+            ["User", <strong key="name">{name}</strong>],
+            ["Email", email],
+            ["Role", `${roleName(role)} at ${company.name}`],
+          ]}
+        />
+      )}
+    </Loaded>
+  );
+}
+
+/** Fields with which the operator names the person. */
+function Person({ form }: FieldsProps) {
+  const { kind } = form.draft;
+  return (
+    <>
       <Choice
         label="Who asks to be erased?"
-        value={draft.kind}
-        onChange={(kind) => form.edit({ kind, isUnderstood: false })}
+        value={kind}
+        onChange={(next) => form.edit({ kind: next, isUnderstood: false })}
         options={[
           { value: "reviewer", label: "A reviewer", description: "Wrote reviews at review sites." },
           { value: "user", label: "A user", description: "Signs in here." },
         ]}
       />
-      {draft.kind === "user" ? <UserFields form={form} /> : <ReviewerFields form={form} />}
-      <Alert color="red" icon={<Icon name="alert" />} title="What will happen">
-        {WHAT_HAPPENS[draft.kind]}
-      </Alert>
-      <Checkbox
-        label="I have checked who asks, and that this cannot be undone."
-        checked={draft.isUnderstood}
-        onChange={(event) => form.edit({ isUnderstood: event.currentTarget.checked })}
-      />
-    </Form>
+      {kind === "user" ? <UserFields form={form} /> : <ReviewerFields form={form} />}
+    </>
   );
 }
 
@@ -124,7 +162,7 @@ function ReviewerFields({ form }: FieldsProps) {
     <>
       <TextInput
         label="Email"
-        description="The address that review sites report. All spellings of the mailbox are found."
+        description="The address that the review sites know. Capital letters make no difference."
         type="email"
         autoComplete="off"
         data-autofocus
@@ -138,7 +176,7 @@ function ReviewerFields({ form }: FieldsProps) {
         <Narrowing form={form} />
       ) : (
         <div>
-          <LinkButton onClick={narrow}>By ids of reviews, or at one company only</LinkButton>
+          <LinkButton onClick={narrow}>Add review IDs, or search one company only</LinkButton>
         </div>
       )}
     </>
@@ -151,8 +189,8 @@ function Narrowing({ form }: FieldsProps) {
   return (
     <>
       <Textarea
-        label="Ids of reviews"
-        description="Instead of the email or besides it, for reviews without one. Up to 1,000, separated by spaces or lines."
+        label="Review IDs"
+        description="For reviews without an email address: up to 1,000 ids, with a space or a new line between them."
         autosize
         {...form.text("review_ids")}
       />

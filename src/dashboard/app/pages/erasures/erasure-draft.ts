@@ -28,11 +28,16 @@ export const newErasure = (userId: number | undefined): ErasureDraft => ({
   isUnderstood: false,
 });
 
-/** Returns whether the draft names a person. */
-export const namesPerson = ({ kind, user_id: id, ...draft }: ErasureDraft): boolean =>
-  kind === "user"
-    ? id !== undefined
-    : draft.reviewer_email.trim() !== "" || draft.review_ids.trim() !== "";
+/** Returns what the operator must still do before the form can be sent; undefined if it is ready. */
+export function missingIn({ kind, user_id: id, ...draft }: ErasureDraft): string | undefined {
+  const isNamed =
+    kind === "user"
+      ? id !== undefined
+      : draft.reviewer_email.trim() !== "" || draft.review_ids.trim() !== "";
+  if (!isNamed)
+    return kind === "user" ? "Choose the user first." : "Enter the email address first.";
+  return draft.isUnderstood ? undefined : "Tick the box first.";
+}
 
 export function erasureBody({ kind, user_id: userId, ...draft }: ErasureDraft) {
   // Id 0 stands for "no user selected". No user has this id, so the API answers with a validation error for the field.

@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 
 import { useApi } from "../../session/session.tsx";
-import { StateBadge } from "../../ui/badges.tsx";
+import { StateBadge, Tag } from "../../ui/badges.tsx";
 import { DialogButton } from "../../ui/dialog.tsx";
 import { useFilters } from "../../ui/filters.tsx";
 import { counted, idOf } from "../../ui/format.ts";
@@ -20,9 +20,17 @@ export function Page() {
   const { get, set } = useFilters(["tab", "user", "company"]);
   const isOfCompanies = get("tab") === "companies";
   const actions = isOfCompanies ? (
-    <DeleteCompany key="company" companyId={idOf(get("company"))} />
+    <DeleteCompany
+      key="company"
+      companyId={idOf(get("company"))}
+      onClosed={() => set({ company: undefined })}
+    />
   ) : (
-    <ErasePerson key="person" userId={idOf(get("user"))} />
+    <ErasePerson
+      key="person"
+      userId={idOf(get("user"))}
+      onClosed={() => set({ user: undefined })}
+    />
   );
   return (
     <>
@@ -49,10 +57,15 @@ export function Page() {
   );
 }
 
+interface ErasePersonProps {
+  readonly userId?: number | undefined;
+  readonly onClosed?: () => void;
+}
+
 /** Button that opens the form of an erasure, at once if the address names the user. */
-function ErasePerson({ userId }: { readonly userId?: number | undefined }) {
+function ErasePerson({ userId, ...dialog }: ErasePersonProps) {
   return (
-    <DialogButton label="Erase a person" isOpen={userId !== undefined}>
+    <DialogButton label="Erase a person" isOpen={userId !== undefined} {...dialog}>
       {(close) => <EraseForm userId={userId} onClose={close} />}
     </DialogButton>
   );
@@ -87,7 +100,7 @@ function Erased({ action }: { readonly action: ReactNode }) {
             </>
           ),
           Finished: one.finished_at === null ? "Not yet" : <Time at={one.finished_at} />,
-          Erased: countsInWords(one),
+          Erased: <Counts erasure={one} />,
         }),
       }}
     />
@@ -114,12 +127,20 @@ const COUNT_WORDS = {
 } as const satisfies Record<keyof Erasure["counts"], string>;
 
 /** Lists how many records of each kind an erasure has changed. */
-function countsInWords({ counts, state }: Erasure): string {
+function Counts({ erasure: { counts, state, kind } }: { readonly erasure: Erasure }) {
   const words = Object.entries(COUNT_WORDS).flatMap(([kind, noun]) => {
     const count = Object.entries(counts).find(([name]) => name === kind)?.[1] ?? 0;
     const many = noun.endsWith("y") ? `${noun.slice(0, -1)}ies` : `${noun}s`;
     return count === 0 ? [] : [counted(count, noun, many)];
   });
   if (words.length > 0) return words.join(", ");
-  return state === "done" ? "Nothing was found" : "Nothing yet";
+  if (state !== "done") return "Nothing yet";
+  return (
+    <>
+      <Tag color="yellow">Nothing was found</Tag>
+      {kind === "reviewer" && (
+        <Dimmed>No review has this email address. Check its spelling and try again.</Dimmed>
+      )}
+    </>
+  );
 }

@@ -4,6 +4,7 @@ import { keepPreviousData, queryOptions, useQuery } from "@tanstack/react-query"
 import { useState } from "react";
 
 import { answerOf, type ApiClient } from "../../api/client.ts";
+import { isErased } from "../../api/erased.ts";
 import { useApi } from "../../session/session.tsx";
 import { textQuery } from "../../ui/text-query.ts";
 import { userOptions } from "../users/data.ts";
@@ -43,7 +44,7 @@ export function UserSelect({ value, error, onChange }: UserSelectProps) {
   const isTyped = chosen === undefined || search !== itemOf(chosen).label;
   const [typed] = useDebouncedValue(isTyped ? search.trim() : "", TYPING_MS);
   const found = useQuery(choicesOptions(api, typed)).data ?? [];
-  const others = found.filter(({ id }) => id !== chosen?.id);
+  const others = found.filter((one) => one.id !== chosen?.id && !isErased(one));
   return (
     <Select
       label="User"

@@ -2,6 +2,7 @@ import { Button, Code, Group, TagsInput, TextInput } from "@mantine/core";
 
 import "@mantine/core/styles/Pill.css";
 import "@mantine/core/styles/PillsInput.css";
+import { apiErrorOf } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
 import { ConfirmedAction, Dialog, DialogButton, useRowDialog } from "../../ui/dialog.tsx";
 import { Form, useForm } from "../../ui/form.tsx";
@@ -80,6 +81,11 @@ function PlanActions({ plan: { id, name }, onEdit }: PlanActionsProps) {
         danger
         onConfirm={() => remove(id)}
         done={`${name} is deleted.`}
+        refusalOf={(error) =>
+          apiErrorOf(error)?.code === "in_use"
+            ? `At least one account has the plan ${name}. Give each of them another plan first, on the account's page.`
+            : undefined
+        }
       >
         New accounts cannot get this plan any more. A plan that an account has cannot be deleted.
       </ConfirmedAction>

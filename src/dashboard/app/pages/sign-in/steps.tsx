@@ -170,7 +170,12 @@ export function Forgotten({ email, remember, onRemember, onBack }: ForgottenProp
   };
   return (
     <Stack>
-      {!isSent && <AskForCode email={email} send={send} onSent={() => setSent(true)} />}
+      {!isSent && (
+        <>
+          <AskForCode email={email} send={send} onSent={() => setSent(true)} />
+          <LinkButton onClick={() => setSent(true)}>I already have a code</LinkButton>
+        </>
+      )}
       {isSent && token === undefined && (
         <>
           <Text size="sm">

@@ -1,10 +1,12 @@
-import { LinkButton } from "../../ui/layout.tsx";
-import { Text } from "@mantine/core";
+import { Alert, Button, Text } from "@mantine/core";
 import { useState } from "react";
 
+import { apiErrorOf } from "../../api/client.ts";
 import { useCredentials } from "../../session/credentials.ts";
 import type { Invitation } from "../../session/links.ts";
 import { useSessionState } from "../../session/session.tsx";
+import { Icon } from "../../ui/icon.tsx";
+import { LinkButton } from "../../ui/layout.tsx";
 import { NewPassword } from "../../ui/new-password.tsx";
 import { Frame, Remember } from "./frame.tsx";
 
@@ -18,10 +20,38 @@ export function Welcome({ invitation: { code, email }, onDone }: WelcomeProps) {
   const { signInWith } = useSessionState();
   const { acceptInvitation } = useCredentials();
   const [remember, setRemember] = useState(true);
+  const [isRefused, setRefused] = useState(false);
   const accept = async (password: string) => {
-    await signInWith(acceptInvitation(code, password), { remember });
-    onDone();
+    try {
+      await signInWith(acceptInvitation(code, password), { remember });
+      onDone();
+    } catch (error) {
+      if (apiErrorOf(error)?.code !== "invalid_code") throw error;
+      setRefused(true);
+    }
   };
+  if (isRefused)
+    return (
+      <Frame title="Welcome">
+        <Alert
+          color="red"
+          role="alert"
+          icon={<Icon name="alert" />}
+          title="This invitation cannot be used any more"
+        >
+          It has expired, was already used, or access for your company is turned off. Ask the person
+          who invited you for a new one. If you have set a password before, sign in with it.
+        </Alert>
+        <Button
+          onClick={onDone}
+          // Autofocus is needed because the control that had the focus was removed with the form.
+          // oxlint-disable-next-line jsx-a11y/no-autofocus
+          autoFocus
+        >
+          Go to the sign-in
+        </Button>
+      </Frame>
+    );
   return (
     <Frame title="Welcome">
       <Text size="sm">

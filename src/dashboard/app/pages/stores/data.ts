@@ -1,4 +1,4 @@
-import { queryOptions } from "@tanstack/react-query";
+import { queryOptions, useQuery } from "@tanstack/react-query";
 
 import {
   allPages,
@@ -10,6 +10,7 @@ import {
 } from "../../api/client.ts";
 import { recordOf } from "../../api/records.ts";
 import { useApi } from "../../session/session.tsx";
+import { sentence } from "../../ui/format.ts";
 import { listOptions, type RowOf, useRefresh } from "../../ui/pages.ts";
 
 const STORES = ["stores"];
@@ -50,6 +51,35 @@ export const storeSitesOptions = (api: ApiClient, storeId: number) =>
         ),
       ),
   });
+
+/** Reads the connections of all stores of an account to review sites. */
+export const accountSitesOptions = (api: ApiClient, accountId: number | undefined) =>
+  queryOptions({
+    queryKey: [...STORES, "sites of", accountId],
+    queryFn: () =>
+      allPages((cursor) =>
+        answerOf(
+          api.admin["store-review-sites"].get({
+            query: { account_id: accountId ?? 0, ...pageAt(cursor) },
+          }),
+        ),
+      ),
+    enabled: accountId !== undefined,
+  });
+
+/** Reads the providers, of which a platform has at most a few dozen. */
+export const allProvidersOptions = (api: ApiClient) =>
+  queryOptions({
+    queryKey: ["providers", "all"],
+    queryFn: () =>
+      allPages((cursor) => answerOf(api.admin.providers.get({ query: pageAt(cursor) }))),
+  });
+
+/** Returns a function that maps the slug of a review site, such as `google`, to its name. */
+export function useSiteName(): (slug: string) => string {
+  const { data } = useQuery(allProvidersOptions(useApi()));
+  return (slug) => data?.find((one) => one.slug === slug)?.name ?? sentence(slug);
+}
 
 export type StoreSite = DataOf<typeof storeSitesOptions>[number];
 

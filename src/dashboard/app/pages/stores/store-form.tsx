@@ -47,7 +47,7 @@ export function StoreForm({ store, accountId, onClose, onCreated }: StoreFormPro
         {...form.text("name")}
       />
       <TextInput
-        label="External id"
+        label="External ID"
         description="Optional. The id that the platform's own systems use for the store."
         autoComplete="off"
         {...form.text("external_id")}

@@ -2,7 +2,7 @@ import { NativeSelect, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useLocation, useParams } from "wouter";
 
-import { allPages, answerOf, type ApiClient, apiErrorOf, pageAt } from "../../api/client.ts";
+import { apiErrorOf } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
 import { CopyableId } from "../../ui/copy.tsx";
@@ -11,14 +11,16 @@ import { ConfirmedAction, DialogButton } from "../../ui/dialog.tsx";
 import { Form, useForm } from "../../ui/form.tsx";
 import { idOf, sentence } from "../../ui/format.ts";
 import { CellText, Dimmed, PageHeader, Section, TextLink } from "../../ui/layout.tsx";
-import { EmptyState, Loaded, NotFound } from "../../ui/states.tsx";
+import { EmptyState, Loaded, NotFound, UnreadRecord } from "../../ui/states.tsx";
 import { Time } from "../../ui/time.tsx";
 import { CompanyName } from "../companies/company-select.tsx";
 import {
+  allProvidersOptions,
   type Store,
   storeOptions,
   type StoreSite,
   storeSitesOptions,
+  useSiteName,
   useStoreActions,
 } from "./data.ts";
 import { StoreForm } from "./store-form.tsx";
@@ -29,14 +31,8 @@ export function Page() {
   const { id: text = "" } = useParams();
   const id = idOf(text) ?? 0;
   const store = useQuery(storeOptions(useApi(), id));
-  if (id === 0 || apiErrorOf(store.error)?.status === 404) return <NotFound />;
-  if (store.data === undefined)
-    return (
-      <>
-        <PageHeader title="Store" back={BACK} />
-        <Loaded query={store}>{() => null}</Loaded>
-      </>
-    );
+  if (id === 0) return <NotFound back={BACK} />;
+  if (store.data === undefined) return <UnreadRecord title="Store" back={BACK} query={store} />;
   return <Shown store={store.data} />;
 }
 
@@ -61,7 +57,7 @@ function Shown({ store }: StoreProps) {
             <TextLink href={`/companies/${partnerId}`}>
               <CompanyName id={partnerId} />
             </TextLink>
-            {own !== null && `. External id: ${own}`}
+            {own !== null && `. External ID: ${own}`}
           </>
         }
         actions={
@@ -93,6 +89,11 @@ function DeleteStore({ store: { id, name } }: StoreProps) {
         navigate("/stores");
       }}
       done={`${name} is deleted.`}
+      refusalOf={(error) =>
+        apiErrorOf(error)?.code === "in_use"
+          ? "This store is still connected to a review site, or a location user sees it. Remove both first."
+          : undefined
+      }
     >
       A store that is connected to a review site, or that a location user sees, cannot be deleted.
       Remove its review sites first.
@@ -102,6 +103,7 @@ function DeleteStore({ store: { id, name } }: StoreProps) {
 
 function Sites({ store }: StoreProps) {
   const sites = useQuery(storeSitesOptions(useApi(), store.id));
+  const nameOf = useSiteName();
   const connect = (
     <DialogButton label="Connect a review site">
       {(close) => <ConnectSite store={store} connected={sites.data ?? []} onClose={close} />}
@@ -126,9 +128,12 @@ function Sites({ store }: StoreProps) {
               rowKey={({ id }) => id}
               end="Actions"
               columns={(one) => ({
-                "Review site": <CellText title={one.provider} />,
-                "Id of the connection": (
-                  <CopyableId id={String(one.id)} label={`Copy the id of ${one.provider}`} />
+                "Review site": <CellText title={nameOf(one.provider)} />,
+                "Connection ID": (
+                  <CopyableId
+                    id={String(one.id)}
+                    label={`Copy the connection's id of ${nameOf(one.provider)}`}
+                  />
                 ),
                 Pull: <Axis axis={one.pull} />,
                 Post: <Axis axis={one.post} />,
@@ -152,8 +157,10 @@ function Axis({ axis: { connected, error_code: error } }: { readonly axis: Store
   );
 }
 
-function Disconnect({ site: { id, provider } }: { readonly site: StoreSite }) {
+function Disconnect({ site }: { readonly site: StoreSite }) {
   const { disconnect } = useStoreActions();
+  const { id } = site;
+  const provider = useSiteName()(site.provider);
   return (
     <ConfirmedAction
       label="Remove"
@@ -163,18 +170,17 @@ function Disconnect({ site: { id, provider } }: { readonly site: StoreSite }) {
       danger
       onConfirm={() => disconnect(id)}
       done={`${provider} is removed from the store.`}
+      refusalOf={(error) =>
+        apiErrorOf(error)?.code === "in_use"
+          ? `${provider} has already reported events for this store, so the connection stays.`
+          : undefined
+      }
     >
       The puller's reports with this id are refused from now on. A connection that has reported an
       event cannot be removed.
     </ConfirmedAction>
   );
 }
-
-/** Reads the providers, of which a platform has at most a few dozen. */
-const allProvidersOptions = (api: ApiClient) => ({
-  queryKey: ["providers", "all"],
-  queryFn: () => allPages((cursor) => answerOf(api.admin.providers.get({ query: pageAt(cursor) }))),
-});
 
 interface ConnectSiteProps extends StoreProps {
   readonly connected: readonly StoreSite[];
@@ -183,13 +189,14 @@ interface ConnectSiteProps extends StoreProps {
 
 function ConnectSite({ store, connected, onClose }: ConnectSiteProps) {
   const { connect } = useStoreActions();
+  const nameOf = useSiteName();
   const providers = useQuery(allProvidersOptions(useApi())).data ?? [];
   const free = providers.filter(({ slug }) => !connected.some((one) => one.provider === slug));
   const first = free[0]?.id ?? 0;
   const form = useForm({
     initial: { provider_id: 0 },
     send: ({ provider_id: id }) => connect(store.id, id === 0 ? first : id),
-    done: ({ provider }) => `${store.name} is connected to ${provider}.`,
+    done: ({ provider }) => `${store.name} is connected to ${nameOf(provider)}.`,
     onDone: onClose,
   });
   const chosen = form.draft.provider_id === 0 ? first : form.draft.provider_id;

@@ -11,6 +11,7 @@ import { EmptyState } from "../../ui/states.tsx";
 import { Time } from "../../ui/time.tsx";
 import { CompanyName, CompanySelect } from "../companies/company-select.tsx";
 import { storesOptions } from "./data.ts";
+import { SitesState } from "./sites-state.tsx";
 import { StoreForm } from "./store-form.tsx";
 
 export function Page() {
@@ -63,7 +64,11 @@ export function Page() {
                 <CompanyName id={one.partner_id} />
               </PageLink>
             ),
-            "External id": one.external_id ?? "None",
+            // The API lists the connections of one account in a single request, but not those of all accounts.
+            ...(accountId !== undefined && {
+              "Review sites": <SitesState accountId={accountId} storeId={one.id} />,
+            }),
+            "External ID": one.external_id ?? "None",
             Changed: <Time at={one.updated_at} />,
           }),
         }}

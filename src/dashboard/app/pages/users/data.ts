@@ -1,6 +1,13 @@
 import { queryOptions } from "@tanstack/react-query";
 
-import { answerOf, type ApiClient, ended, pageAt, type QueryOf } from "../../api/client.ts";
+import {
+  allPages,
+  answerOf,
+  type ApiClient,
+  ended,
+  pageAt,
+  type QueryOf,
+} from "../../api/client.ts";
 import { useApi, useSession } from "../../session/session.tsx";
 import { ALL_PAGES, listOptions, type RowOf, useRefresh } from "../../ui/pages.ts";
 import { userBody, userChanges, type UserDraft } from "./user-drafts.ts";
@@ -46,9 +53,10 @@ export const userFactorsOptions = (api: ApiClient, id: number) =>
 
 /** Requests that create or change users. Each request invalidates all cached data of users. */
 export function useUserActions() {
-  const { users } = useApi().admin;
+  const api = useApi();
+  const { users } = api.admin;
   const { company: platform } = useSession();
-  const { inBackground, andRead } = useRefresh(["users"]);
+  const { inBackground, andRead, refresh } = useRefresh(["users"]);
   return {
     create: (draft: UserDraft) => inBackground(answerOf(users.post(userBody(draft, platform.id)))),
     change: (user: User, draft: UserDraft) =>
@@ -58,6 +66,21 @@ export function useUserActions() {
     resetFactors: (id: number) => andRead(answerOf(users({ id })["second-factors"].delete())),
     endSession: (id: number, sessionId: string) =>
       andRead(ended(users({ id }).sessions({ sessionId }).delete())),
+    /** Ends all sessions of the user except the one that sends the requests, if it is the user's own. */
+    endSessions: async (id: number) => {
+      const { sessions } = users({ id });
+      try {
+        const all = await allPages((cursor) => answerOf(sessions.get({ query: pageAt(cursor) })));
+        for (const { id: sessionId, is_current: isCurrent } of all)
+          if (!isCurrent) await ended(sessions({ sessionId }).delete());
+      } finally {
+        await refresh();
+      }
+    },
+    /** Mails the user a code for a new password, like the sign-in page for a forgotten password. */
+    sendPasswordCode: async (email: string) => {
+      await answerOf(api["email-otp"].resend.post({ email, type: "forgot_password" }));
+    },
     setActive: (id: number, isActive: boolean) => {
       const user = users({ id });
       return andRead(answerOf(isActive ? user.activate.post() : user.deactivate.post()));

@@ -19,7 +19,8 @@ interface Person {
   readonly email: string;
 }
 
-const identitiesOptions = (api: ApiClient, area: Area, id: number) =>
+/** Reads the identities of a user at identity providers. */
+export const identitiesOptions = (api: ApiClient, area: Area, id: number) =>
   queryOptions({
     queryKey: ["identities", area, id],
     queryFn: () =>

@@ -1,6 +1,7 @@
 import { Group } from "@mantine/core";
 import type { ReactNode } from "react";
 
+import { isErased } from "../../api/erased.ts";
 import { StateBadge } from "../../ui/badges.tsx";
 import { Dimmed } from "../../ui/layout.tsx";
 import { ExactTime, useNow } from "../../ui/time.tsx";
@@ -30,19 +31,24 @@ function UntilExpired({
 
 interface UserStateProps {
   readonly user: {
+    readonly id: number;
+    readonly email: string;
     readonly is_active: boolean;
     readonly has_password: boolean;
     readonly locked_until: string | null;
   };
+  /** True if the user's company is inactive, so that nobody there can sign in. */
+  readonly isSuspended?: boolean;
 }
 
 /** Shows whether a user can sign in: the state, a sign-in lock, and whether the user has a password. */
-export function UserState({ user }: UserStateProps) {
+export function UserState({ user, isSuspended = false }: UserStateProps) {
   const { is_active: isActive, has_password: hasPassword, locked_until: until } = user;
+  if (isErased(user)) return <StateBadge state="erased" />;
   return (
     <>
       <Group gap={6}>
-        <StateBadge state={isActive ? "active" : "inactive"} />
+        <StateBadge state={isActive && !isSuspended ? "active" : "inactive"} />
         <WhileLocked until={until}>
           <StateBadge state="locked" />
           <Dimmed>
@@ -50,7 +56,8 @@ export function UserState({ user }: UserStateProps) {
           </Dimmed>
         </WhileLocked>
       </Group>
-      {isActive && !hasPassword && <Dimmed>No password set</Dimmed>}
+      {isActive && isSuspended && <Dimmed>because the company is inactive</Dimmed>}
+      {isActive && !isSuspended && !hasPassword && <Dimmed>No password set</Dimmed>}
     </>
   );
 }

@@ -1,5 +1,6 @@
 import { Text } from "@mantine/core";
 
+import { isErased } from "../../api/erased.ts";
 import { useSession } from "../../session/session.tsx";
 import { ActiveSwitch, type ActiveSwitchProps } from "../../ui/dialog.tsx";
 
@@ -12,10 +13,11 @@ interface UserSwitchProps extends Pick<ActiveSwitchProps, "onSwitch" | "button">
   };
 }
 
-/** Button that deactivates or activates a user. */
+/** Button that deactivates or activates a user. An erased user has none, because the API never activates one again. */
 export function UserSwitch({ user, ...props }: UserSwitchProps) {
   const { user: me } = useSession();
   const { id, name, email, is_active: isActive } = user;
+  if (isErased(user)) return null;
   return (
     <ActiveSwitch
       isActive={isActive}

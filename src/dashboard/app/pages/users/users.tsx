@@ -6,7 +6,7 @@ import { Highlighted } from "../../ui/badges.tsx";
 import { DialogButton } from "../../ui/dialog.tsx";
 import { ChoiceFilter, FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
 import { counted, idOf } from "../../ui/format.ts";
-import { CellText, Dimmed, PageHeader, RowLink } from "../../ui/layout.tsx";
+import { CellText, Dimmed, PageHeader, RowLink, useIsNarrow } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
 import { EmptyState } from "../../ui/states.tsx";
@@ -23,6 +23,7 @@ type Filters = ReturnType<typeof useFilters<(typeof FILTERS)[number]>>;
 export function Page() {
   const filters = useFilters(FILTERS);
   const q = filters.get("q");
+  const isNarrow = useIsNarrow("md");
   return (
     <>
       <PageHeader
@@ -43,7 +44,8 @@ export function Page() {
         }
         table={{
           caption: "Users, newest first",
-          columns: (user) => userColumns(user, q),
+          heights: [62, 104],
+          columns: (user) => (isNarrow ? cardOf(user, q) : userColumns(user, q)),
         }}
       />
     </>
@@ -74,6 +76,12 @@ function userColumns(user: User, q: string | undefined): Readonly<Record<string,
     State: <UserState user={user} />,
     Created: <Time at={user.created_at} />,
   };
+}
+
+/** Returns the content of a card, which is short, because a phone shows hundreds of users as cards. */
+function cardOf(user: User, q: string | undefined): Readonly<Record<string, ReactNode>> {
+  const { Name, State } = userColumns(user, q);
+  return { Name, Role: `${roleName(user.role)} at ${user.company.name}`, State };
 }
 
 /**

@@ -1,0 +1,1 @@
+export { isErased } from "../../../tenants/erasure-rules.ts";
