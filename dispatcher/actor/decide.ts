@@ -1,7 +1,7 @@
 import { addMs } from "../../src/lib/clock.ts";
 
 /** The number of attempts in a round: one immediately, and one after each of the three delays (contract 7.7). */
-const ATTEMPTS = 4;
+export const ATTEMPTS = 4;
 /** The number of permanent failures in a row that disables a subscription (contract 6.3). */
 export const DISABLE_AFTER_FAILURES = 20;
 

@@ -9,7 +9,7 @@ import { ALERT_DEFAULTS, type AlertKind, TROUBLE_KINDS } from "../../src/outbox/
 import { type NewMail, queueMails } from "../../src/outbox/mail.ts";
 import { tlsWords } from "../../src/outbox/tls-reason.ts";
 import { brandedMail, type MailBrand, mailBrandOf } from "../../src/lib/branded-mail.ts";
-import { DISABLE_AFTER_FAILURES } from "../actor/decide.ts";
+import { ATTEMPTS, DISABLE_AFTER_FAILURES } from "../actor/decide.ts";
 import type { Cause } from "./incidents.ts";
 import * as queries from "./queries.ts";
 import type { PartnerRow, SeenRow, UnmailedRow } from "./queries.ts";
@@ -25,6 +25,10 @@ interface HealthSummary {
   readonly since: Date | undefined;
   /** The end of the incident; null while it is open. */
   readonly endedAt: Date | null;
+  /** The number of queued events, pending or held. */
+  readonly queued: number;
+  /** The first event that waits for a retry, with the number of its attempts; undefined if there is none. */
+  readonly retry: { readonly attempts: number; readonly dueAt: Date } | undefined;
 }
 
 export interface MailDeps {
@@ -139,7 +143,7 @@ interface AlertWords {
 
 const DEFAULT_LINK = "View the responses";
 const DEFAULT_ADVICE =
-  "Check the responses of your endpoint. The next 2xx response resets the count, and pending events are sent in order.";
+  "Check the responses of your endpoint. The next 2xx response resets the count, and queued events are sent in order.";
 
 function wordsOf({ kind, label, cause }: MailedAlert): AlertWords {
   const { oldest_waiting_since: oldest } = cause;
@@ -150,7 +154,7 @@ function wordsOf({ kind, label, cause }: MailedAlert): AlertWords {
   const words: Readonly<Record<AlertKind, AlertWords>> = {
     head_retrying: {
       subject: `Webhook subscription "${label}" is retrying an event`,
-      says: `Two attempts to deliver a webhook event to "${label}" failed. The event waits for its next attempt and blocks later events.`,
+      says: `Two attempts to deliver a webhook event to "${label}" failed. The event is sent again automatically and blocks later events. If attempt ${ATTEMPTS} of ${ATTEMPTS} fails as well, the event counts as failed and the next one is sent.`,
     },
     oldest_waiting: {
       subject: `Webhook subscription "${label}" is falling behind`,
@@ -169,7 +173,7 @@ function wordsOf({ kind, label, cause }: MailedAlert): AlertWords {
     recovered: {
       subject: `Webhook subscription "${label}" has recovered`,
       says: `Your endpoint accepts webhook events of "${label}" again.`,
-      advice: "No action is needed. Pending events are delivered in order.",
+      advice: "No action is needed. Queued events are delivered in order.",
       link: "View the deliveries",
     },
   };
@@ -194,14 +198,16 @@ function ofOne(alerts: readonly MailedAlert[], pages: string, summary: HealthSum
   const { webhookUrl, cause, subscriptionId, kind } = lead;
   const { subject, says, advice = DEFAULT_ADVICE, link = DEFAULT_LINK } = wordsOf(lead);
   const { first_failure: first, last_failure: last, oldest_waiting_since: oldest } = cause;
+  const isLost = (cause.consecutive_failure_count ?? 0) > 0;
   const tls = kind === "recovered" ? undefined : tlsWords(last?.tls_reason);
   const facts = [
     ["Endpoint", webhookUrl],
     ["Condition", summary && conditionInWords(summary)],
     ...timesOf(kind, summary),
-    // Without its time: the failing began with its first attempt, whose time stands above.
-    ["First failure", first ? answerInWords(first) : undefined],
-    ["Last failure", last ? `${timeInWords(last.at)}, ${answerInWords(last)}` : undefined],
+    [isLost ? "First failed event" : "First failure", first && failureInWords(first)],
+    ["Last failure", last && failureInWords(last)],
+    ...(summary && kind !== "recovered" ? [nextAttemptOf(summary)] : []),
+    ...(summary ? [queueOf(summary)] : []),
     ["Oldest event", kind === "recovered" || !oldest ? undefined : timeInWords(oldest)],
     ["Earlier alerts", earlier.map((one) => wordsOf(one).subject).join("; ")],
   ] as const;
@@ -212,6 +218,19 @@ function ofOne(alerts: readonly MailedAlert[], pages: string, summary: HealthSum
     link: { words: link, href: `${pages}/${subscriptionId}` },
   };
 }
+
+/** Returns the time of the next attempt of the event that waits for a retry. */
+function nextAttemptOf({ retry }: HealthSummary) {
+  const words = retry && `${utcTime(retry.dueAt)}, attempt ${retry.attempts + 1} of ${ATTEMPTS}`;
+  return ["Next attempt", words] as const;
+}
+
+/** Returns the number of queued events under the name that they have on the subscription's page. */
+const queueOf = ({ condition, queued }: HealthSummary) =>
+  [
+    condition === null ? "Held events" : "Queued events",
+    queued === 0 ? undefined : queued.toLocaleString("en"),
+  ] as const;
 
 /** Returns the beginning and the end of an incident as the subscription's page shows them. */
 function timesOf(kind: AlertKind, summary: HealthSummary | undefined) {
@@ -258,9 +277,9 @@ function timeInWords(instant: string): string {
   return at === undefined ? instant : utcTime(at);
 }
 
-function answerInWords(failure: NonNullable<Cause["first_failure"]>): string {
-  const { status_code: status, error_code: error, event, event_id: id } = failure;
+function failureInWords(failure: NonNullable<Cause["first_failure"]>): string {
+  const { at, status_code: status, error_code: error, event, event_id: id } = failure;
   const cause = tlsWords(failure.tls_reason)?.title ?? error ?? "unknown";
   const answer = status === null ? `no response (${cause})` : `HTTP ${status}`;
-  return `${answer}, ${event} ${id}`;
+  return `${timeInWords(at)}, ${answer}, ${event} ${id}`;
 }

@@ -206,6 +206,7 @@ export async function removeFactor(
       userId,
       change: "removed",
       facts: [["Second factor", name]],
+      requestContext,
       now,
     });
   });
@@ -226,7 +227,8 @@ export async function renewRecoveryCodes(
     const action = "RECOVERY_CODES_MADE";
     await recordAudit(tx, { at: now, action, actor, requestContext, details: {} });
     const { userId } = actor;
-    await mailAboutFactor(tx, deps, { userId, change: "codesMade", facts: [], now });
+    const change = { userId, change: "codesMade", facts: [], requestContext, now } as const;
+    await mailAboutFactor(tx, deps, change);
     return codes;
   });
 }
@@ -308,6 +310,7 @@ async function addFactor(
     userId,
     change: "added",
     facts: [["Second factor", name]],
+    requestContext,
     now,
   });
   const factor = showFactor(inserted);

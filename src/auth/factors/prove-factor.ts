@@ -22,7 +22,7 @@ import { mailAboutFactor } from "../sign-in/security-mails.ts";
 
 export interface ProofDeps {
   readonly box: SecretBox;
-  readonly config: Pick<Config, "serverRoot" | "lockScheduleS" | "securityMails">;
+  readonly config: Pick<Config, "serverRoot" | "lockScheduleS">;
 }
 
 /** A proof of a second factor, with the request that sent it and the id of that request's token. */
@@ -138,11 +138,8 @@ async function byRecoveryCode(
   const left = await queries.countRecoveryCodes(tx, userId);
   const action = "RECOVERY_CODE_USED";
   await recordAudit(tx, { at: now, action, actor, requestContext, details: { left } });
-  const facts = [
-    ["Codes left", String(left)],
-    ["Address", requestContext.ip],
-  ] as const;
-  await mailAboutFactor(tx, deps, { userId, change: "codeUsed", facts, now });
+  const facts = [["Codes left", String(left)]] as const;
+  await mailAboutFactor(tx, deps, { userId, change: "codeUsed", facts, requestContext, now });
   return true;
 }
 

@@ -1,7 +1,8 @@
 import { brandedMail, inert, NO_BRAND, OWN_BRAND } from "../../lib/branded-mail.ts";
 import { utcTime } from "../../lib/clock.ts";
 import type { NewMail } from "../../outbox/mail.ts";
-import { SECURITY_REASON } from "../sign-in/security-mails.ts";
+import type { RequestContext } from "../../http/request-context.ts";
+import { SECURITY_REASON, whereOf } from "../sign-in/security-mails.ts";
 import type { Inviter, MailRecipient } from "../user-queries.ts";
 import type { CodeType } from "./model.ts";
 
@@ -48,7 +49,7 @@ export function codeMail(
 
 interface Invitation {
   readonly to: string;
-  /** The person who invites; undefined for an operator, whom customers do not see. */
+  /** The person who invites; undefined for an operator, whose name customers do not see. */
   readonly inviter: Inviter | undefined;
   readonly link: string;
   /** The end of the link, which sets a password; absent if the link leads to the sign-in of an identity provider. */
@@ -66,30 +67,35 @@ export function invitationMail(
   const company = inert(ofCompany);
   const brand = branding.brand ?? OWN_BRAND;
   const place = brand === ofCompany ? company : `${company} on ${brand}`;
-  const who = inviter && inert(inviter.name);
-  const invited =
-    inviter === undefined ? "You have been invited" : `${who} (${inviter.email}) invited you`;
-  const hasLink = expiresAt !== undefined;
+  // Customers know an operator as the support of the brand, which is named once.
+  const support = brand === ofCompany ? undefined : `${brand} support`;
+  const who = inviter === undefined ? support : inert(inviter.name);
+  const email = inviter === undefined ? "" : ` (${inviter.email})`;
+  const invited = who === undefined ? "You have been invited" : `${who}${email} invited you`;
   const content = {
     subject:
-      who === undefined ? `You are invited to ${company}` : `${who} invited you to ${company}`,
+      who === undefined
+        ? `You are invited to ${company}`
+        : `${who} invited you to ${inviter === undefined ? company : place}`,
     name,
     paragraphs: [
       `${invited} to join ${place}${ROLE_WORDS[role] ?? ""}.`,
-      hasLink
+      expiresAt
         ? "Accept the invitation to choose your password and sign in."
         : "Sign in with this email address through your company's identity provider. You do not need a password.",
     ],
-    link: { words: hasLink ? "Accept the invitation" : "Sign in", href: link },
+    link: { words: expiresAt ? "Accept the invitation" : "Sign in", href: link },
     after: [
-      ...(hasLink
-        ? ["The link works once, within seven days. After that, ask for another invitation."]
+      ...(expiresAt
+        ? [
+            `The link works once, until ${utcTime(expiresAt)}. After that, ask for another invitation.`,
+          ]
         : []),
       "If you did not expect this invitation, ignore this email.",
     ],
     reason: `You get this email because ${who ?? "an administrator"} entered your address.`,
   };
-  const ends = hasLink && { expiresAt };
+  const ends = expiresAt && { expiresAt };
   return { to, ...brandedMail(content, branding), kind: "invitation", ...ends };
 }
 
@@ -100,20 +106,38 @@ const ROLE_WORDS: Readonly<Partial<Record<MailRecipient["role"], string>>> = {
   partner_admin: " as an admin",
 };
 
-/** Builds the mail that notifies the user of a changed password (contract 4.15). */
+interface PasswordChange {
+  readonly to: string;
+  /** Whether the new password has signed in the browser that set it, without a second factor. */
+  readonly isSignedIn: boolean;
+  readonly requestContext: RequestContext;
+  readonly serverRoot: string;
+  readonly now: Date;
+}
+
+/**
+ * Builds the mail that notifies the user of a changed password (contract 4.15). Its button begins another reset, which
+ * signs out whoever changed the password.
+ */
 export function passwordChangedMail(
-  to: string,
+  { to, isSignedIn, requestContext, serverRoot, now }: PasswordChange,
   { name, branding }: Pick<MailRecipient, "name" | "branding">,
-  now: Date,
 ): NewMail {
+  const fragment = new URLSearchParams({ email: to }).toString();
   const content = {
     subject: "Your password was changed",
     name,
     paragraphs: [
-      "This ended all your sessions and access tokens. Sign in again with the new password.",
-      "If you did not change it, reset your password on the sign-in page immediately, and tell your administrator.",
+      isSignedIn
+        ? "Your password was changed in the browser below, which is now signed in. All other sessions and access tokens were ended."
+        : "Your password was changed in the browser below. All your sessions and access tokens were ended.",
+      "If this was you, you need not do anything. If not, reset your password now, which ends every session again, and tell your administrator.",
     ],
-    facts: [["Time", utcTime(now)]] as const,
+    facts: [...whereOf(requestContext), ["Time", utcTime(now)]] as const,
+    link: {
+      words: "This wasn't me: reset the password",
+      href: `${serverRoot}/dashboard/reset-password#${fragment}`,
+    },
     reason: SECURITY_REASON,
   };
   return { to, ...brandedMail(content, branding), kind: "password_changed" };

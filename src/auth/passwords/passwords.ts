@@ -43,7 +43,7 @@ export interface ResetDeps {
   readonly keys: KeyRing;
   readonly passwords: Passwords;
   readonly schedule: Waker;
-  readonly config: Pick<Config, "accessTokenTtlS"> & SecondStepDeps["config"];
+  readonly config: Pick<Config, "accessTokenTtlS" | "serverRoot"> & SecondStepDeps["config"];
 }
 
 interface PasswordReset extends Caller {
@@ -70,8 +70,10 @@ export async function resetPassword(
     if (person === undefined || !(await holdToken(tx, principal.jti)))
       throw new Problem("unauthenticated");
     await endEverything(tx, person, { principal, requestContext, now });
-    await mailAboutReset(tx, deps, person, now);
-    return freshSession(tx, deps, person, { requestContext, now });
+    const session = await freshSession(tx, deps, person, { requestContext, now });
+    const isSignedIn = !("challenge" in session);
+    await mailAboutReset(tx, deps, person, { isSignedIn, requestContext, now });
+    return session;
   });
   deps.schedule.wakeMailer();
   return signedInOr(answer);
@@ -123,13 +125,15 @@ export async function freshSession(
 
 async function mailAboutReset(
   tx: Tx,
-  deps: Pick<ResetDeps, "box">,
-  { email }: PersonRow,
-  now: Date,
+  deps: Pick<ResetDeps, "box" | "config">,
+  { email: to }: PersonRow,
+  change: Pick<PasswordReset, "requestContext" | "now"> & { readonly isSignedIn: boolean },
 ): Promise<void> {
-  const recipient = await findMailRecipient(tx, email);
+  const recipient = await findMailRecipient(tx, to);
   if (recipient === undefined) return;
-  await queueMails(tx, deps, [passwordChangedMail(email, recipient, now)], now);
+  const { serverRoot } = deps.config;
+  const mail = passwordChangedMail({ to, serverRoot, ...change }, recipient);
+  await queueMails(tx, deps, [mail], change.now);
 }
 
 export interface ChangeDeps extends AttemptDeps, ResendDeps {

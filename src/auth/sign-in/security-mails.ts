@@ -29,6 +29,14 @@ interface Notice {
   readonly facts: readonly (readonly [name: string, value: string])[];
 }
 
+/** The browser and the address of a request, for a mail about it. */
+export function whereOf({ ip, userAgent }: RequestContext): Notice["facts"] {
+  return [
+    ["Browser", deviceOf(userAgent)],
+    ["IP address", ip],
+  ];
+}
+
 /** Why a person gets a mail about their own access. */
 export const SECURITY_REASON =
   "You get this email because it is about the security of your account.";
@@ -44,16 +52,12 @@ export async function mailAboutSignIn(
   { userId, requestContext, now }: { userId: number; requestContext: RequestContext; now: Date },
 ): Promise<void> {
   if (!deps.config.securityMails || !(await isNewDevice(tx, userId, requestContext))) return;
-  const { ip, userAgent } = requestContext;
   await queue(tx, deps, await findMailed(tx, userId), {
     now,
     subject: "A sign-in from a new device",
     event:
       "Your account was used to sign in from a browser and an IP address that you have not used before.",
-    facts: [
-      ["Browser", deviceOf(userAgent)],
-      ["IP address", ip],
-    ],
+    facts: whereOf(requestContext),
   });
 }
 
@@ -115,17 +119,24 @@ const FACTOR_CHANGES = {
 
 interface FactorChange extends Pick<Notice, "facts" | "now"> {
   readonly userId: number;
+  readonly requestContext: RequestContext;
   readonly change: keyof typeof FACTOR_CHANGES;
 }
 
-/** Mails a user about a change of the user's second factors or recovery codes. */
+/**
+ * Mails a user about a change of the user's second factors or recovery codes. The mail is sent even if the setting
+ * `securityMails` is off, because somebody who took over an account may make such a change to keep it.
+ */
 export async function mailAboutFactor(
   tx: Tx,
-  deps: SecurityMailDeps,
-  { userId, change, facts, now }: FactorChange,
+  deps: Pick<SecurityMailDeps, "box">,
+  { userId, change, facts, requestContext, now }: FactorChange,
 ): Promise<void> {
-  if (!deps.config.securityMails) return;
-  await queue(tx, deps, await findMailed(tx, userId), { now, ...FACTOR_CHANGES[change], facts });
+  await queue(tx, deps, await findMailed(tx, userId), {
+    now,
+    ...FACTOR_CHANGES[change],
+    facts: [...facts, ...whereOf(requestContext)],
+  });
 }
 
 /**

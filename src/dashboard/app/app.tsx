@@ -5,7 +5,12 @@ import { areasOf } from "./areas.ts";
 import { SignIn } from "./pages/sign-in/sign-in.tsx";
 import { Welcome } from "./pages/sign-in/welcome.tsx";
 import type { Session } from "./session/identity.ts";
-import { HOME, consumeInvitation, consumeRecipientCode } from "./session/links.ts";
+import {
+  HOME,
+  consumeInvitation,
+  consumeRecipientCode,
+  consumeResetEmail,
+} from "./session/links.ts";
 import { useSessionState } from "./session/session.tsx";
 import { page } from "./shell/page.tsx";
 
@@ -21,11 +26,16 @@ export function App() {
   usePagePreload(session);
   const [invitation, setInvitation] = useState(consumeInvitation);
   const [recipientCode, setRecipientCode] = useState(consumeRecipientCode);
+  const [resetEmail] = useState(consumeResetEmail);
+  const [before] = useState(session?.token);
   if (recipientCode !== undefined)
     return <AlertRecipient code={recipientCode} onDone={() => setRecipientCode(undefined)} />;
   if (invitation !== undefined)
     return <Welcome invitation={invitation} onDone={() => setInvitation(undefined)} />;
-  return session === undefined ? <SignIn onMethod={SignedIn.preload} /> : <SignedIn />;
+  // A link that resets a password is also for a browser that is still signed in.
+  if (session === undefined || (resetEmail !== undefined && session.token === before))
+    return <SignIn resetEmail={resetEmail} onMethod={SignedIn.preload} />;
+  return <SignedIn />;
 }
 
 /**

@@ -224,10 +224,11 @@ export async function healthSummaryOf(
 ) {
   const found = await subscriptionById(deps.db, partnerId, id);
   if (found === undefined) return undefined;
-  const { condition, successRate1h } = await showHealth(deps, found);
+  const { condition, successRate1h, pending, held } = await showHealth(deps, found);
   const { beganAt, endedAt = null } = (await incidents.periodOfIncident(deps.db, incidentId)) ?? {};
   const since = endedAt === null ? await incidents.troubleSince(deps.db, found) : beganAt;
-  return { condition, successRate1h, since, endedAt };
+  const retry = condition === null ? undefined : await queries.blockingEntry(deps.db, id);
+  return { condition, successRate1h, since, endedAt, queued: pending + held, retry };
 }
 
 /** Whether a subscription in this condition delivers most of its events. */

@@ -11,7 +11,7 @@ import { addMs } from "../../lib/clock.ts";
 import { openIncidentIds } from "../incident-model.ts";
 import { isDisabledByPerson, type Subscription } from "../model.ts";
 import { attemptsWithin, firstOfFailures, newestFirst } from "./attempts.ts";
-import { blockedSince } from "./stats.ts";
+import { blockingEntry } from "./stats.ts";
 
 /** The most incidents that the history reads. */
 const MAX_INCIDENTS = 50;
@@ -64,7 +64,7 @@ export async function troubleSince(
   const times = [
     lost || isByHand ? await failingSince(db, id) : undefined,
     attempts.findLast(({ outcome }) => outcome !== "delivered")?.startedAt,
-    await blockedSince(db, id),
+    (await blockingEntry(db, id))?.startedAt,
     // If a person has disabled the subscription, that is not trouble, so the time of the disabling does not count.
     isByHand ? null : disabledAt,
   ].filter((at) => at != null);

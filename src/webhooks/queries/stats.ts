@@ -220,8 +220,8 @@ export function backlogs(db: DbOrTx, id: string, { since, until, stepMs, origin 
 
 /** The first entry of the subscription `s` that waits for a retry, with the start of its first attempt. */
 const BLOCKING_ENTRY = sql`
-             select o.event_id, a.started_at, o.attempt - 1 as attempts
-               from (select event_id, round, attempt from outbox
+             select o.event_id, a.started_at, o.attempt - 1 as attempts, o.due_at
+               from (select event_id, round, attempt, due_at from outbox
                       where subscription_id = s.id and shard = s.shard and state = 'waiting' and not is_test
                         and skipped_at is null
                         and sequence > ${skippedThrough(sql`s.id`)}
@@ -283,14 +283,20 @@ export async function healthOf(db: DbOrTx, given: ValuesOf<typeof healthStatemen
   return onlyRow(await db.run(healthStatement, given));
 }
 
-/** Reads the start of the first attempt of the first event that waits for a retry. */
-export async function blockedSince(db: DbOrTx, id: string): Promise<Date | null | undefined> {
-  const at = sql`head.started_at`.mapWith(deliveryAttempts.startedAt);
+/**
+ * Reads the first event that waits for a retry: the start of its first attempt, the number of its attempts, and the
+ * time of the next one.
+ */
+export async function blockingEntry(db: DbOrTx, id: string) {
   const s = alias(webhookSubscriptions, "s");
   const [row] = await db
-    .select({ at })
+    .select({
+      startedAt: sql`head.started_at`.mapWith(deliveryAttempts.startedAt),
+      attempts: sql`head.attempts`.mapWith(Number),
+      dueAt: sql`head.due_at`.mapWith(outbox.dueAt),
+    })
     .from(s)
     .crossJoinLateral(sql`(${BLOCKING_ENTRY}) head`)
     .where(eq(s.id, id));
-  return row?.at;
+  return row;
 }

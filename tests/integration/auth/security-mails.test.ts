@@ -85,7 +85,8 @@ test("each change of a second factor is mailed to its user, and no wrong proof i
     "A second factor was removed",
   ]);
   const [added, used] = await noticesTo(user.email);
-  expect(added?.text).toContain("Authenticator app");
+  for (const fact of ["Authenticator app", "Browser: ", "IP address: 127.0.0.1"])
+    expect(added?.text).toContain(fact);
   expect(used?.text).toMatch(/Codes left: +9/);
   for (const code of [...recoveryCodes, ...(renewed.body["recovery_codes"] as string[])])
     expect(contentOf(await noticesTo(user.email))).not.toContain(code);
@@ -166,7 +167,7 @@ test("a new token of an integration is mailed to the partner's owners, without t
   }
 });
 
-test("nobody is mailed where the setting is off", async () => {
+test("where the setting is off, only changes of second factors are mailed", async () => {
   const user = await freshUser();
   const { email } = user;
   const silent = await startApi({
@@ -183,7 +184,10 @@ test("nobody is mailed where the setting is off", async () => {
   const challenge = await challenged(silent, user);
   const [recovery_code] = recoveryCodes;
   expect((await prove(silent, challenge.token, { recovery_code })).status).toBe(200);
-  expect(await noticesTo(email)).toEqual([]);
+  expect((await noticesTo(email)).map(({ subject }) => subject)).toEqual([
+    "A new second factor",
+    "A recovery code was used",
+  ]);
 });
 
 const world = await startSignInWorld({

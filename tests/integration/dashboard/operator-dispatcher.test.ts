@@ -28,7 +28,7 @@ describe.skipIf(lacks("chromium"))("the dispatcher in a browser", () => {
       await blocked.getByText("2 of 4").waitFor();
       expect(await blocked.innerText()).toContain("review_received");
       await blocked.getByTitle(id).waitFor();
-      await page.getByText("1 event failed and will be retried.").waitFor();
+      await page.getByText("1 subscription waits for the retry of a failed event.").waitFor();
       expect(await seriousFaults(page)).toEqual([]);
       await blocked.getByRole("button", { name: "Disable the subscription of p1" }).click();
       const dialog = page.getByRole("dialog");

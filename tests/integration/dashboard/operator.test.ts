@@ -316,7 +316,7 @@ describe.skipIf(lacks("chromium"))("the operator in a browser", () => {
     await line.getByRole("button").click();
     for (const part of ["Was impersonated", "Ticket 7", "ticket-7", account.owner.email])
       await line.getByText(part).first().waitFor();
-    await line.getByRole("button", { name: "Copy the request's id" }).waitFor();
+    await line.getByRole("button", { name: "Copy the request ID" }).waitFor();
     await checkLooks(page, "audit entry");
 
     const action = page.getByRole("combobox", { name: "Action" });

@@ -31,6 +31,7 @@ describe.skipIf(lacks("chromium"))("the second step of a sign-in", () => {
     await page.keyboard.press("Enter");
     const field = page.getByLabel("Code from your authenticator app");
     await field.and(page.locator(":focus")).waitFor();
+    await page.getByText(`Signing in as ${holder.user.email}`).waitFor();
     expect(await field.getAttribute("autocomplete")).toBe("one-time-code");
     expect(await field.getAttribute("inputmode")).toBe("numeric");
     await page.keyboard.type(wrongCode(holder, clock));
@@ -119,7 +120,7 @@ describe.skipIf(lacks("chromium"))("a required second factor", () => {
     const field = page.getByLabel("Code shown in the app");
     await field.fill(wrongCode({ secret }, clock));
     await button(page, "Add the app").click();
-    await page.getByText("The code is wrong, or the secret has expired").waitFor();
+    await page.getByText("The code is wrong, or the key is older than 15 minutes.").waitFor();
     await button(page, "Start again with a new key").click();
     await page.getByText(grouped(secret)).waitFor({ state: "detached" });
     const next = await shownSecret(page);
@@ -195,7 +196,7 @@ describe.skipIf(lacks("chromium"))("the security page", () => {
     for (const name of ["Authenticator app", "Blue key"]) {
       await button(page, `Remove ${name}`).click();
       await confirm(page, "Remove");
-      await page.getByText(`${name} is removed.`).waitFor();
+      await page.getByText(`${name} removed.`).waitFor();
     }
     expect(await rows(page).count()).toBe(0);
     expect(faults).toEqual([]);
@@ -260,7 +261,7 @@ describe.skipIf(lacks("chromium"))("a request that demands a proof", () => {
     // The proof counts for ten minutes.
     await button(page, "Remove Authenticator app").click();
     await confirm(page, "Remove");
-    await page.getByText("Authenticator app is removed.").waitFor();
+    await page.getByText("Authenticator app removed.").waitFor();
     expect(faults).toEqual([]);
   });
 
@@ -295,7 +296,7 @@ describe.skipIf(lacks("chromium"))("a request that demands a proof", () => {
     await confirm(page, "Remove");
     await checkLooks(page, "factor step-up passkey");
     await asked.getByRole("button", { name: "Use your passkey" }).click();
-    await page.getByText("Blue key is removed.").waitFor();
+    await page.getByText("Blue key removed.").waitFor();
     const used = await world.database.db.sql`select details from audit_log
       where actor_id = ${id} and action in ('RECOVERY_CODE_USED', 'SECOND_FACTOR_FAILED') order by id`;
     expect(used.map(({ details }) => details.left ?? details.method)).toEqual(["recovery_code", 9]);
@@ -368,7 +369,7 @@ describe.skipIf(lacks("chromium"))("the requirement of a second factor", () => {
     const holder = await withApp({ api: world.api, clock }, owner);
     const code = codeOf(holder);
     await confirm(page, "Require it");
-    await page.getByText("Two-step verification is required.").waitFor();
+    await page.getByText("Two-step verification required.").waitFor();
     expect(await requires.isChecked()).toBe(true);
     await page.getByRole("link", { name: "API Keys" }).click();
     await button(page, "Manage token").click();
@@ -379,7 +380,7 @@ describe.skipIf(lacks("chromium"))("the requirement of a second factor", () => {
     await page.getByRole("link", { name: "Team access" }).click();
     await requires.click();
     await confirm(page, "Stop requiring it");
-    await page.getByText("is no longer required").waitFor();
+    await page.getByText("Two-step verification no longer required.").waitFor();
     expect(await requires.isChecked()).toBe(false);
     expect(faults).toEqual([]);
   });
@@ -409,7 +410,7 @@ describe.skipIf(lacks("chromium"))("the requirement of a second factor", () => {
     await page.getByText(`the recovery codes of ${email} are removed`).waitFor();
     await checkLooks(page, "factor reset");
     await confirm(page, "Reset second factors");
-    await page.getByText(`The second factors of Name of ${email} are removed.`).waitFor();
+    await page.getByText(`Second factors of Name of ${email} removed.`).waitFor();
     expect((await world.api.call("GET", "/verify-token", { token: holder.token })).status).toBe(
       401,
     );

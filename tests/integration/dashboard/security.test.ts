@@ -28,7 +28,7 @@ describe.skipIf(lacks("chromium"))("the security page", () => {
     await page.keyboard.type(await codeSentTo(world.api.deps, email));
     await page.getByRole("textbox", { name: "New password" }).fill("another horse battery staple");
     await page.keyboard.press("Enter");
-    await page.getByText("Your password is changed.").waitFor();
+    await page.getByText("Password changed.").waitFor();
     await page.getByText("With a new password").waitFor();
     expect(
       await page.getByRole("table", { name: "Sessions" }).locator("tbody").getByRole("row").count(),
@@ -54,11 +54,11 @@ describe.skipIf(lacks("chromium"))("the security page", () => {
     await rows.nth(3).getByRole("button").click();
     await page.getByRole("dialog").getByText("is signed out immediately").waitFor();
     await button(page, "End the session").click();
-    await page.getByText("The session is ended.").waitFor();
+    await page.getByText("Session ended.").waitFor();
     expect(await Promise.all(tokens.map(isAlive))).toEqual([false, true, true]);
     await button(page, "End all others").click();
     await page.getByRole("dialog").getByRole("button", { name: "End all others" }).click();
-    await page.getByText("Only this session is left.").waitFor();
+    await page.getByText("All other sessions ended.").waitFor();
     expect(await Promise.all(tokens.map(isAlive))).toEqual([false, false, false]);
     await rows.filter({ hasText: "This session" }).waitFor();
     expect(await rows.count()).toBe(1);
@@ -73,7 +73,7 @@ describe.skipIf(lacks("chromium"))("the security page", () => {
     await button(page, "Show older").waitFor();
     await button(page, "End all others").click();
     await page.getByRole("dialog").getByRole("button", { name: "End all others" }).click();
-    await page.getByText("Only this session is left.").waitFor();
+    await page.getByText("All other sessions ended.").waitFor();
     expect((await Promise.all(tokens.map(isAlive))).filter(Boolean)).toEqual([]);
   });
 

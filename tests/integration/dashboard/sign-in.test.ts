@@ -266,7 +266,7 @@ describe.skipIf(lacks("chromium"))("a session", () => {
 });
 
 describe.skipIf(lacks("chromium"))("a forgotten password", () => {
-  test("is reset with a mailed code, and the user is signed in", async () => {
+  test("is reset with a mailed code, the user is signed in, and the mail about it leads to another reset", async () => {
     const { email } = await freshUser();
     const former = await world.api.login(email);
     const { page, faults } = await world.open("", { email: null });
@@ -293,6 +293,12 @@ describe.skipIf(lacks("chromium"))("a forgotten password", () => {
     await navigation(page).waitFor();
     expect((await world.api.call("GET", "/verify-token", { token: former })).status).toBe(401);
     await world.api.login(email, "another horse battery staple");
+    const mails = await mailsTo(world.api.deps, email);
+    const mail = mails.find(({ kind }) => kind === "password_changed");
+    const { pathname, hash } = new URL(/http\S+/.exec(mail?.text ?? "")?.[0] ?? "");
+    await page.goto(`${world.root}${pathname}${hash}`);
+    await page.getByRole("heading", { name: "Choose a new password" }).waitFor();
+    expect(await page.getByLabel("Email").inputValue()).toBe(email);
     expect(faults).toEqual([]);
   });
 

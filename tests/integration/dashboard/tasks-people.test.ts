@@ -255,7 +255,7 @@ describe.skipIf(lacks("chromium"))("an operator, in a browser", () => {
       await row.getByRole("link", { name: "Writer" }).waitFor();
       await walk.look("inbox");
       await walk.click(button(row, "Retry action assign-1"));
-      await page.getByText("The action is tried again.").waitFor();
+      await page.getByText("Action sent again.").waitFor();
       await page.getByText("No rejected action").first().waitFor();
       const [{ state } = { state: "none" }] = await sql<{ state: string }[]>`
         select state from inbox`;

@@ -38,12 +38,12 @@ describe.skipIf(lacks("chromium"))("the access of a team", () => {
       .waitFor();
     expect(await allErrors(page)).toEqual([]);
     await confirm(page, "End the session");
-    await page.getByText("The session is ended.").waitFor();
+    await page.getByText("Session ended.").waitFor();
     expect(await theirs.count()).toBe(1);
     expect(await Promise.all([other, signIn, token].map(isAlive))).toEqual([false, true, true]);
     await button(page, `Revoke the token of ${nameOf(email)}: Nightly export`).click();
     await confirm(page, "Revoke token");
-    await page.getByText("The token is revoked.").waitFor();
+    await page.getByText("Token revoked.").waitFor();
     expect(await isAlive(token)).toBe(false);
     expect(await isAlive(signIn)).toBe(true);
     await page.getByText("Your team has no tokens.").waitFor();

@@ -199,7 +199,7 @@ describe.skipIf(lacks("chromium"))("one delivery", () => {
     receiver.answer = () => 200;
     await button(page, "Resend …").click();
     await confirm(page, "Resend");
-    await page.getByText("Your endpoint accepted the event.").waitFor();
+    await page.getByText("The endpoint accepted the event.").waitFor();
     await page.getByText("Attempt 1 of 4, round 2").waitFor();
     expect(receiver.received.at(-1)?.headers["x-svc-delivery"]).toBe(eventId);
     expect(faults).toEqual([]);
@@ -211,7 +211,7 @@ describe.skipIf(lacks("chromium"))("one delivery", () => {
     await world.emit(1);
     await until("sent", () => receiver.received.length === 1);
     const { page } = await world.open(`/webhooks/${id}/deliveries/${receiver.eventIds[0]}`);
-    await page.getByText("Queued. It is sent as soon as").waitFor();
+    await page.getByText("It is sent as soon as").waitFor();
     expect(await button(page, "Resend …").count()).toBe(0);
   });
 

@@ -587,6 +587,10 @@ async function checkMail(model: Model): Promise<void> {
     const { Endpoint: _, "Earlier alerts": __, ...facts } = factsOf(text);
     expect(facts).toEqual({
       Condition: conditionInWords(await read("/health")),
+      ...(model.queue.length > 0 && {
+        [model.isActive ? "Queued events" : "Held events"]: String(model.queue.length),
+      }),
+      ...(!isOver && nextAttemptInWords(await read("/health"), await admin("dispatcher"))),
       ...(isOver
         ? { Began: inUtc(past?.began_at), Recovered: inUtc(past?.ended_at) }
         : told !== null && { "Failing since": inUtc(told) }),
@@ -621,14 +625,25 @@ async function failuresInWords(model: Model, since: string | null | undefined) {
     .filter((one) => one.outcome !== "delivered" && one.started_at >= String(since));
   const { body: health } = await world.ask("GET", `/${model.id}/health`);
   const lost = health["first_failure"] as { event_id: string } | null;
-  const answer = (one: ListedAttempt) => `HTTP 500, ${one.event} ${one.event_id}`;
+  const answer = (one: ListedAttempt) =>
+    `${inUtc(one.started_at)}, HTTP 500, ${one.event} ${one.event_id}`;
   const first = failed.find((one) => one.event_id === lost?.event_id) ?? failed.at(-1);
   const [last] = failed;
   if (first === undefined || last === undefined) return {};
   return {
-    "First failure": answer(first),
-    "Last failure": `${inUtc(last.started_at)}, ${answer(last)}`,
+    [lost === null ? "First failure" : "First failed event"]: answer(first),
+    "Last failure": answer(last),
   };
+}
+
+/** Returns the next attempt of the event that waits for a retry in the words of a mail. */
+function nextAttemptInWords(
+  { blocked_by: id }: Record<string, unknown>,
+  { blocked_heads: heads }: Record<string, unknown>,
+) {
+  const all = heads as { event_id: string; attempt: number; due_at: string }[];
+  const head = all.find((one) => one.event_id === id);
+  return head && { "Next attempt": `${inUtc(head.due_at)}, attempt ${head.attempt} of 4` };
 }
 
 const oldestInWords = (oldest: ExpectedEvent | undefined) =>

@@ -44,6 +44,34 @@ describe("the mail with a code", () => {
   });
 });
 
+const changedPassword = (isSignedIn: boolean) =>
+  passwordChangedMail(
+    {
+      to: "a@b.test",
+      isSignedIn,
+      requestContext: {
+        requestId: "one",
+        ip: "192.0.2.1",
+        userAgent: "Firefox/120.0 Linux",
+        headers: new Headers(),
+      },
+      serverRoot: "https://reviews.example",
+      now: new Date("2026-06-01T12:00:00Z"),
+    },
+    ada,
+  );
+
+test.each([
+  [true, "which is now signed in. All other sessions"],
+  [false, "All your sessions and access tokens were ended"],
+])("both parts of the mail about a password say where it was changed: %p", (isSignedIn, words) => {
+  const { text, html } = changedPassword(isSignedIn);
+  for (const part of [text, html])
+    for (const fact of [words, "Firefox on Linux", "192.0.2.1", "2026-06-01 12:00:00 UTC"])
+      expect(part).toContain(fact);
+  expect(text).toContain("https://reviews.example/dashboard/reset-password#email=a%40b.test\n");
+});
+
 describe("the invitation", () => {
   const inviter = { name: "Pat Owner", email: "pat@northwind.example" };
   const link = "https://reviews.example/dashboard/welcome#invitation=abc";
@@ -54,15 +82,23 @@ describe("the invitation", () => {
       { to: "a@b.test", inviter, link, expiresAt },
       ada,
     );
-    expect(subject).toBe("Pat Owner invited you to Northwind");
+    expect(subject).toBe("Pat Owner invited you to Northwind on Stellar Reviews");
     expect(text).toStartWith(
       "Hello Ada,\n\nPat Owner (pat@northwind.example) invited you to join Northwind on Stellar Reviews as an admin.\n",
     );
     expect(text).toContain(`Accept the invitation:\n    ${link}\n`);
     expect(html?.match(/<a /g)).toHaveLength(1);
+    for (const part of [text, html])
+      expect(part).toContain("The link works once, until 2026-06-08 12:00:00 UTC.");
   });
 
-  test("by an operator names nobody, and a company with the name of its brand is named once", () => {
+  test("by an operator names the support of the brand", () => {
+    const { subject, text } = invitationMail({ to: "a@b.test", inviter: undefined, link }, ada);
+    expect(subject).toBe("Stellar Reviews support invited you to Northwind");
+    expect(text).toContain("Stellar Reviews support invited you to join Northwind on Stellar");
+  });
+
+  test("names a company that has the name of its brand once", () => {
     const own = { ...ada, company: "Stellar Reviews" };
     const { subject, text } = invitationMail({ to: "a@b.test", inviter: undefined, link }, own);
     expect(subject).toBe("You are invited to Stellar Reviews");
@@ -73,7 +109,9 @@ describe("the invitation", () => {
   test("makes no link of a name", () => {
     const name = "Win at https://evil.example\nnow";
     const mail = invitationMail({ to: "a@b.test", inviter: { ...inviter, name }, link }, ada);
-    expect(mail.subject).toBe("Win at https evil.example now invited you to Northwind");
+    expect(mail.subject).toBe(
+      "Win at https evil.example now invited you to Northwind on Stellar Reviews",
+    );
     expect(mail.text).not.toContain("https://evil");
   });
 });
@@ -94,7 +132,7 @@ const mails: Readonly<Record<string, () => NewMail>> = {
   code: () => codeMail(code, ada),
   invitation: () =>
     invitationMail({ to: "a@b.test", inviter: undefined, link: config.serverRoot }, ada),
-  "changed password": () => passwordChangedMail("a@b.test", ada, code.expiresAt),
+  "changed password": () => changedPassword(true),
   alert: () =>
     alertMail(
       [

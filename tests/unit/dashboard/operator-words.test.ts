@@ -185,12 +185,19 @@ describe("the dispatcher's state", () => {
       ["The name servers do not respond"],
     ],
     [{ shards: [{ ...shard, dispatcher_id: null }] }, ["1 shard of 1 without"]],
-    [{ lag: { lag_s: 90 } }, ["An event that is due waits for 2 min"]],
+    [{ lag: { lag_s: 90 } }, ["An event that could be sent waits for 2 min"]],
     [{ mails: { queued: 2, next_due_at: "2026-06-01T11:00:00Z" } }, ["2 mails queued"]],
-    [{ blocked_heads: [{}] }, ["1 event failed"]],
+    [{ blocked_heads: [{ subscription_id: "a" }] }, ["1 subscription waits for the retry"]],
+    [
+      { blocked_heads: ["a", "b", "b"].map((one) => ({ subscription_id: one })) },
+      ["2 subscriptions wait for the retry"],
+    ],
     [{ quarantined_lanes: [{}] }, ["1 lane quarantined"]],
     [{ disabled_subscriptions: [{}, {}] }, ["2 subscriptions disabled"]],
-    [{ blocked_heads: [{}], lag: { lag_s: 11 } }, ["An event that is due", "1 event failed"]],
+    [
+      { blocked_heads: [{ subscription_id: "a" }], lag: { lag_s: 11 } },
+      ["An event that could be sent", "1 subscription waits"],
+    ],
   ])("with %j has the problems %j", (difference, beginnings) => {
     const problems = problemsOf({ ...well, ...difference }, now);
     expect(problems.map(({ text }, i) => text.startsWith(beginnings[i] ?? "?"))).toEqual(

@@ -51,7 +51,10 @@ export function NewApp({ api, onAdded, onCancel }: NewFactorProps) {
             label="Code shown in the app"
             isFirst
             value={form.draft.code}
-            error={form.errorOf("code")}
+            error={
+              form.errorOf("code") &&
+              "is wrong, or the key is older than 15 minutes. Enter the code that the app shows now, or start again with a new key"
+            }
             onChange={(code) => form.edit({ code })}
           />
           {form.errorOf("code") && (
@@ -99,7 +102,7 @@ export function NewPasskey({ api, onAdded, onCancel }: NewFactorProps) {
       </Text>
       <TextInput
         label="Name"
-        description="To recognize this passkey later."
+        description="To tell this passkey from others."
         maxLength={100}
         data-autofocus
         // Autofocus is needed because the control that had the focus was removed with the previous step.

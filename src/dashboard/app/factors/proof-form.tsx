@@ -114,6 +114,7 @@ function CodeForm({ isFirst, onProof }: CodeFormProps) {
     >
       <CodeField
         label="Code from your authenticator app"
+        description="The 6 digits that the app shows now."
         isFirst={isFirst}
         isDisabled={wait > 0}
         value={code}
@@ -133,6 +134,7 @@ function CodeForm({ isFirst, onProof }: CodeFormProps) {
 
 interface CodeFieldProps {
   readonly label: string;
+  readonly description?: string;
   readonly isFirst: boolean;
   readonly isDisabled?: boolean;
   readonly value: string;
@@ -146,10 +148,11 @@ interface CodeFieldProps {
  * pasted.
  */
 export function CodeField(props: CodeFieldProps) {
-  const { label, isFirst, isDisabled = false, value, error, onChange } = props;
+  const { label, description, isFirst, isDisabled = false, value, error, onChange } = props;
   return (
     <TextInput
       label={label}
+      description={description}
       name="code"
       inputMode="numeric"
       autoComplete="one-time-code"

@@ -18,9 +18,8 @@ export function RecoveryCodes({ codes, done, onDone }: RecoveryCodesProps) {
   return (
     <Stack>
       <Alert color="yellow" icon={<Icon name="alert" />}>
-        Store these codes away from your phone and computer, for example on paper. They are shown
-        only once. If you lose your other factors, you can sign in with a code; each code works
-        once.
+        Keep these codes where you find them without your phone: on paper or in a password manager.
+        They are shown only now. Each code signs you in once if you lose your other factors.
       </Alert>
       <ul className="mono" style={{ columns: "200px" }} aria-label="Recovery codes">
         {codes.map((code) => (

@@ -1,4 +1,4 @@
-import { Combobox, Text, TextInput, useCombobox } from "@mantine/core";
+import { Anchor, Combobox, Text, TextInput, useCombobox } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useEffectEvent, useState } from "react";
@@ -71,8 +71,8 @@ export function Palette({ areas, onClose }: PaletteProps) {
             label="What are you looking for?"
             placeholder={
               areas.some(({ path }) => path === "/services")
-                ? "Name, email, id, URL, domain or page"
-                : "Page, setting, or id of an event or review"
+                ? "Name, email, ID, URL, domain or page"
+                : "Page, setting, or ID of an event or review"
             }
             leftSection={<Icon name="search" size={16} />}
             spellCheck={false}
@@ -85,8 +85,23 @@ export function Palette({ areas, onClose }: PaletteProps) {
           />
         </Combobox.EventsTarget>
         <Text size="xs" c="dimmed" my="xs" aria-live="polite">
-          {resultStatus(typed, hits.length, isLooking)}
+          {typed === "" ? (
+            <span className="unseen-on-phones">
+              Use the arrow keys to select, Enter to open and Escape to close.
+            </span>
+          ) : (
+            resultStatus(hits.length, isLooking)
+          )}
         </Text>
+        {typed !== "" && !isLooking && hits.length === 0 && (
+          <Text size="sm">
+            Check the spelling, try fewer words, or{" "}
+            <Anchor href="/docs" target="_blank" inherit underline="always">
+              read the documentation
+            </Anchor>
+            .
+          </Text>
+        )}
         <Combobox.Options mah="55vh" style={{ overflowY: "auto" }} aria-label="Found">
           {groupsOf(hits).map(([group, own]) => (
             <Combobox.Group key={group} label={group}>
@@ -96,7 +111,7 @@ export function Palette({ areas, onClose }: PaletteProps) {
                   value={String(index)}
                   className={css.hit}
                 >
-                  <Icon name={ICONS[hit.group]} size={16} />
+                  <Icon name={iconOf(hit, areas)} size={16} />
                   <div className="shrinks">
                     <Text size="sm" truncate>
                       {hit.title}
@@ -113,14 +128,19 @@ export function Palette({ areas, onClose }: PaletteProps) {
   );
 }
 
+/** Returns the icon that a page has in the navigation menu, or that of the group of another result. */
+function iconOf({ group, href }: Hit, areas: readonly Area[]): IconName {
+  const area = group === "Pages" ? areas.find(({ path }) => path === href) : undefined;
+  return area?.icon ?? ICONS[group];
+}
+
 function groupsOf(hits: readonly Hit[]) {
   const numbered = hits.map((hit, index) => ({ hit, index }));
   return [...Map.groupBy(numbered, ({ hit }) => hit.group)];
 }
 
-function resultStatus(typed: string, count: number, isLooking: boolean): string {
+function resultStatus(count: number, isLooking: boolean): string {
   if (isLooking) return "Searching …";
-  if (typed === "") return "Use the arrow keys to select, Enter to open and Escape to close.";
   return count === 0 ? "No results." : `${count} found.`;
 }
 

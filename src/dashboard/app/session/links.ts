@@ -84,6 +84,14 @@ export function consumeRecipientCode(): string | undefined {
   return code;
 }
 
+/** Reads the email of the link in a mail about a changed password, and removes it from the address. */
+export function consumeResetEmail(): string | undefined {
+  if (location.pathname !== `${HOME}/reset-password`) return undefined;
+  const email = new URLSearchParams(location.hash.replace(/^#/, "")).get("email") ?? undefined;
+  history.replaceState(null, "", HOME);
+  return email;
+}
+
 /** Parameters of a portal link. */
 export interface PortalLink {
   /** Path prefix of all pages of the portal, such as `/embed/{key}`. */

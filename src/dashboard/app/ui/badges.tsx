@@ -59,12 +59,15 @@ const STATE_COLORS: Readonly<Record<string, string>> = {
 /** Returns the colour of a state. */
 export const stateColor = (state: string) => STATE_COLORS[state] ?? "gray";
 
+/** Returns the word for a state, the same on every page. */
+export const stateWord = (state: string) => sentence(state === "waiting" ? "retrying" : state);
+
 /**
  * Shows a state as a coloured word. The colour carries no information of its own, so that users who cannot see
  * colours miss nothing.
  */
 export function StateBadge({ state }: { readonly state: string }) {
-  return <Tag color={stateColor(state)}>{sentence(state)}</Tag>;
+  return <Tag color={stateColor(state)}>{stateWord(state)}</Tag>;
 }
 
 /** Shows the overall state of a page in one sentence above the details. */

@@ -43,7 +43,7 @@ function adviceFor({ status, code, retryAfterS, errors }: ApiError): string {
     return CONFLICTS[code] ?? "The data has changed. Reload the page and try again.";
   if (status === 429)
     return `Try again in ${retryAfterS === undefined ? "a few seconds" : duration(retryAfterS)}.`;
-  return "Try again. If the problem persists, contact support with the request id.";
+  return "Try again. If the problem persists, contact support with the request ID.";
 }
 
 /**

@@ -12,8 +12,8 @@ test("both parts of the mail have the first and the last failure, and the link t
     for (const words of [
       "Hello Ada,",
       "https://partner.example/hook",
-      "First failure",
-      "HTTP 503, review_received",
+      "First failed event",
+      "2026-06-01 12:00:00 UTC, HTTP 503, review_received",
       "2026-06-01 14:00:00 UTC, no response (timeout)",
       "https://reviews.example/dashboard/webhooks/01JWNB9PR0ZV8X2D3F4G5H6J00",
     ])
@@ -37,27 +37,31 @@ test.each([
   ["failing", null, "Failing"],
   [null, 0, "Disabled"],
 ] as const)(
-  "names the condition %s at a rate of %p, and the beginning",
+  "names the condition %s at a rate of %p, the beginning, the next attempt and the queue",
   (condition, rate, words) => {
     const since = new Date("2026-06-01T11:30:00Z");
-    const summary = { condition, successRate1h: rate, since, endedAt: null };
+    const retry = { attempts: 2, dueAt: new Date("2026-06-01T14:30:00Z") };
+    const summary = { condition, successRate1h: rate, since, endedAt: null, queued: 1200, retry };
     const { text } = alertMail([alert()], owner, {
       serverRoot: "https://reviews.example",
       summary,
     });
     expect(text).toContain(`Condition: ${words}\n`);
     expect(text).toContain("Failing since: 2026-06-01 11:30:00 UTC\n");
+    expect(text).toContain("Next attempt: 2026-06-01 14:30:00 UTC, attempt 3 of 4\n");
+    expect(text).toContain(`${condition === null ? "Held" : "Queued"} events: 1,200\n`);
   },
 );
 
 test("a recovery has the beginning and the end of the incident", () => {
   const [since, endedAt] = [new Date("2026-06-01T11:30:00Z"), new Date("2026-06-01T14:05:00Z")];
-  const summary = { condition: "healthy", successRate1h: 0.5, since, endedAt } as const;
+  const rest = { queued: 0, retry: undefined };
+  const summary = { condition: "healthy", successRate1h: 0.5, since, endedAt, ...rest } as const;
   const options = { serverRoot: "https://reviews.example", summary };
   const { text } = alertMail([alert({ kind: "recovered" })], owner, options);
   expect(text).toContain("Began: 2026-06-01 11:30:00 UTC\n");
   expect(text).toContain("Recovered: 2026-06-01 14:05:00 UTC\n");
-  expect(text).not.toContain("Failing since");
+  expect(text).not.toMatch(/Failing since|Queued events:|Next attempt/);
 });
 
 test("leads with the gravest of several alerts and names the others", () => {
@@ -103,7 +107,9 @@ test.each([
   if (reason === undefined) Reflect.deleteProperty(stored, "tls_reason");
   const cause = { first_failure: stored, last_failure: stored };
   const { text } = mail([alert({ cause })]);
-  expect(text).toMatch(new RegExp(`First failure: .*no response \\(${title}\\)`));
+  expect(text).toMatch(
+    new RegExp(`First failure: 2026-06-01 12:00:00 UTC, no response \\(${title}\\)`),
+  );
   if (advice === undefined) expect(text).not.toContain(`${title}. `);
   else expect(text).toMatch(new RegExp(`${title}\\. .*${advice}`));
 });

@@ -116,8 +116,8 @@ function Requirement() {
               onConfirm={() => setRequired(!isRequired)}
               done={
                 isRequired
-                  ? "Two-step verification is no longer required."
-                  : "Two-step verification is required."
+                  ? "Two-step verification no longer required."
+                  : "Two-step verification required."
               }
             >
               {isRequired

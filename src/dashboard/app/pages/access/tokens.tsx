@@ -48,7 +48,7 @@ function EndToken({ token }: TokenProps) {
       action="Revoke token"
       danger
       onConfirm={() => endToken(token)}
-      done="The token is revoked."
+      done="Token revoked."
     >
       Every program that uses <strong>{name}</strong> of {token.user_name} stops working
       immediately, and all tokens created with it are revoked. This cannot be undone.

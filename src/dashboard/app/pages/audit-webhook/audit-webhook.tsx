@@ -174,7 +174,7 @@ function Ends({ webhook: { url }, onSecret }: ShownProps) {
         action="Remove webhook"
         danger
         onConfirm={remove}
-        done="The audit webhook is removed."
+        done="Audit webhook removed."
       >
         No further entry is sent, and the secret is deleted. The audit log itself stays. If you set
         up a webhook again, you choose where it begins.

@@ -109,7 +109,7 @@ export function AuditDetails({ entry, onActor }: AuditDetailsProps) {
               request === null ? (
                 "None (a command or a job)"
               ) : (
-                <CopyableId id={request} label="Copy the request's id" />
+                <CopyableId id={request} label="Copy the request ID" />
               ),
           }),
         ]}

@@ -49,7 +49,7 @@ function BrandingFields({ form }: { readonly form: FormState<CompanyDraft> }) {
       />
       <TextInput
         label="External ID"
-        description="Optional. The id of this company in your own systems."
+        description="Optional. The ID of this company in your own systems."
         {...form.text("external_id")}
       />
     </>
@@ -100,7 +100,7 @@ export function NewAccount({ partnerId, onClose }: NewAccountProps) {
     name: partnerId === undefined ? "new account" : `new account of ${partnerId}`,
     initial,
     send: (draft) => createAccount(withPlan(draft)),
-    done: ({ name }) => `${name} is created. Invite its first owner next.`,
+    done: ({ name }) => `${name} created. Invite its first owner next.`,
     onDone: ({ id }) => {
       onClose();
       navigate(`/companies/${id}?tab=users`);
@@ -149,7 +149,7 @@ export function NewPartner({ onClose }: NewCompanyProps) {
     initial: EMPTY_PARTNER,
     names: LABEL_NAMES,
     send: createPartner,
-    done: ({ name }) => `${name} is created. Invite its first owner next.`,
+    done: ({ name }) => `${name} created. Invite its first owner next.`,
     onDone: ({ id }) => {
       onClose();
       navigate(`/companies/${id}?tab=users`);
@@ -173,7 +173,7 @@ export function EditPartner({ partner, onClose }: NewCompanyProps & { readonly p
     initial: partnerDraft(partner),
     names: LABEL_NAMES,
     send: (draft) => changePartner(partner, draft),
-    done: ({ name }) => `${name} is saved.`,
+    done: ({ name }) => `${name} saved.`,
     onDone: onClose,
   });
   return (
@@ -191,7 +191,7 @@ export function EditAccount({ account, onClose }: NewCompanyProps & { readonly a
   const form = useForm({
     initial: accountDraft(account),
     send: (draft) => changeAccount(account, draft),
-    done: ({ name }) => `${name} is saved.`,
+    done: ({ name }) => `${name} saved.`,
     onDone: onClose,
   });
   return (

@@ -54,7 +54,7 @@ export function RequirementSwitch({ type, company }: CompanySwitchProps) {
       }
       action={label}
       onConfirm={() => setFactorRequired(type, id, !isRequired)}
-      done={`Two-step verification is ${isRequired ? "no longer required" : "required"} at ${name}.`}
+      done={`Two-step verification ${isRequired ? "no longer required" : "required"} at ${name}.`}
     >
       {isRequired
         ? "Users without a second factor sign in with their password only. Existing factors stay."
@@ -73,7 +73,7 @@ export function CompanySwitch({ type, company }: CompanySwitchProps) {
       isActive={isActive}
       name={name}
       onSwitch={(next) => setActive(type, id, next)}
-      done={`${name} is ${isActive ? "inactive: nobody there is signed in" : "active"}.`}
+      done={`${name} ${isActive ? "deactivated: nobody there is signed in" : "activated"}.`}
     >
       {isActive ? DEACTIVATION_WORDS[type] : ACTIVATION_WORDS[type]}
     </ActiveSwitch>

@@ -59,7 +59,7 @@ function AccountPage({ account }: AccountProps) {
               ["Plan", plan.name],
               ["Created", <ExactTime key="created" at={account.created_at} />],
               ["External ID", account.external_id ?? "None"],
-              ["ID", <CopyableId key="id" id={String(id)} label="Copy the account's id" />],
+              ["ID", <CopyableId key="id" id={String(id)} label="Copy the account ID" />],
             ]}
           />
         </Section>
@@ -73,7 +73,7 @@ function AccountPage({ account }: AccountProps) {
 
 function Stores({ account: { stores } }: AccountProps) {
   return (
-    <Section title="Stores" description="Events name the store of a review by this name and id.">
+    <Section title="Stores" description="Events name the store of a review by this name and ID.">
       {stores.length === 0 ? (
         <Dimmed size="sm">No stores yet.</Dimmed>
       ) : (

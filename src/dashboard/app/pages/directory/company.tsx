@@ -193,7 +193,7 @@ function Details({ type, company, facts }: DetailsProps) {
             ["Logo", company.logo_url ?? "None"],
             ["Created", <ExactTime key="created" at={company.created_at} />],
             ["External ID", company.external_id ?? "None"],
-            ["ID", <CopyableId key="id" id={String(id)} label="Copy the company's id" />],
+            ["ID", <CopyableId key="id" id={String(id)} label="Copy the company ID" />],
           ]}
         />
       </Section>

@@ -70,7 +70,7 @@ function MemberPage({ user, isLastOwner }: MemberProps) {
               ["Role", roleName(role)],
               ["Password", user.has_password ? "Set" : "Not set"],
               ["Member since", <ExactTime key="since" at={user.created_at} />],
-              ["ID", <CopyableId key="id" id={String(id)} label="Copy the user's id" />],
+              ["ID", <CopyableId key="id" id={String(id)} label="Copy the user ID" />],
             ]}
           />
         </Section>

@@ -159,7 +159,7 @@ function ResetFactors({ user: { id, name, email } }: UserProps) {
       action="Reset second factors"
       danger
       onConfirm={() => resetFactors(id)}
-      done={`The second factors of ${name} are removed.`}
+      done={`Second factors of ${name} removed.`}
     >
       <Stack gap="sm">
         <Alert color="yellow" role="note" icon={<Icon name="alert" />}>

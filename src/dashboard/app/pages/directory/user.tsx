@@ -75,7 +75,7 @@ function ErasedUser({ user }: UserProps) {
 }
 
 function Activity({ user: { id } }: UserProps) {
-  return <RecentActivity query={{ actor_id: id }} href={`/audit?actor=${id}`} />;
+  return <RecentActivity about="user" id={id} />;
 }
 
 function UserPage({ user }: UserProps) {
@@ -193,7 +193,7 @@ function Access({ user, inactive }: AccessProps) {
               label="Invite again"
               fullLabel={`Invite again: ${name}`}
               onClick={() => invite(id)}
-              done={`${email} is invited again. The previous link no longer works.`}
+              done={`Invitation sent to ${email} again. The previous link no longer works.`}
             />
           }
         >
@@ -247,7 +247,7 @@ function Details({ user, stores }: DetailsProps) {
           ["Password", user.has_password ? "Set" : "Not set"],
           ["Created", <ExactTime key="created" at={user.created_at} />],
           ["External ID", user.external_id ?? "None"],
-          ["ID", <CopyableId key="id" id={String(user.id)} label="Copy the user's id" />],
+          ["ID", <CopyableId key="id" id={String(user.id)} label="Copy the user ID" />],
         ]}
       />
     </Section>

@@ -1,9 +1,10 @@
 import { queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useSearchParams } from "wouter";
 
 import { answerOf, type ApiClient, atCursor, type DataOf } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
 import { useLive } from "../../session/live.ts";
-import { listOptions, type RowOf } from "../../ui/pages.ts";
+import { listOptions, type RowOf, useList } from "../../ui/pages.ts";
 
 const dispatcherOptions = (api: ApiClient) =>
   queryOptions({
@@ -30,7 +31,7 @@ const BACKLOGS_MS = 5_000;
  * Reads the subscriptions that have queued events. With `depth`, the subscriptions with the longest queue come first;
  * with `age`, those with the oldest event.
  */
-export const backlogsOptions = (api: ApiClient, order: "depth" | "age") => ({
+const backlogsOptions = (api: ApiClient, order: "depth" | "age") => ({
   ...listOptions(["backlogs", order], async (cursor) => {
     const query = { order, ...atCursor(cursor) };
     const { data, ...page } = await answerOf(api.admin.backlogs.get({ query }));
@@ -38,5 +39,14 @@ export const backlogsOptions = (api: ApiClient, order: "depth" | "age") => ({
   }),
   refetchInterval: BACKLOGS_MS,
 });
+
+/** Returns the shown order of the subscriptions with queued events, which the address has, and their list. */
+export function useBacklogs() {
+  const [params, setParams] = useSearchParams();
+  const order = params.get("order") === "age" ? "age" : "depth";
+  const setOrder = (next: string) =>
+    setParams(next === "age" ? { order: next } : {}, { replace: true });
+  return { order, setOrder, list: useList(backlogsOptions(useApi(), order)) };
+}
 
 export type Backlog = RowOf<typeof backlogsOptions>;

@@ -1,22 +1,20 @@
-import { Group, SegmentedControl, Text } from "@mantine/core";
+import { Group, SegmentedControl } from "@mantine/core";
 import type { ReactNode } from "react";
-import { useSearchParams } from "wouter";
 
-import { useApi } from "../../session/session.tsx";
-import { StateBadge, Tag } from "../../ui/badges.tsx";
+import { StateBadge, stateWord, Tag } from "../../ui/badges.tsx";
 import { Copy } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { counted, duration, number, sentence } from "../../ui/format.ts";
 import { CellText, Dimmed, Panel, PageLink } from "../../ui/layout.tsx";
-import { TableList } from "../../ui/list.tsx";
-import { useList } from "../../ui/pages.ts";
+import { rowsOf, TableList } from "../../ui/list.tsx";
 import { useNow } from "../../ui/time.tsx";
 import { ExactTime, Time } from "../../ui/time.tsx";
 import { usePartnerName } from "../companies/data.ts";
 import { DisableSubscription, EnableSubscription } from "../webhooks/operator-actions.tsx";
-import { diagnosisOf } from "../webhooks/deliveries/attempt-words.ts";
+import { DISABLED_AFTER } from "../webhooks/data/subscription-words.ts";
+import { ATTEMPTS, diagnosisOf } from "../webhooks/deliveries/attempt-words.ts";
 import { lettersOf, outageText, PANELS, targetOf } from "./problems.ts";
-import { type Backlog, backlogsOptions, type DispatcherState } from "./data.ts";
+import { type Backlog, type DispatcherState, useBacklogs } from "./data.ts";
 
 interface Rows<List extends keyof DispatcherState> {
   readonly rows: DispatcherState[List];
@@ -27,45 +25,55 @@ interface Rows<List extends keyof DispatcherState> {
  */
 export function BlockedHeads({ rows }: Rows<"blocked_heads">) {
   const partner = usePartnerName();
+  const labels = new Map(rowsOf(useBacklogs().list).map((one) => [one.subscription_id, one.label]));
   if (rows.length === 0) return <Dimmed size="sm">No event is waiting for a retry.</Dimmed>;
   const bySubscription = Map.groupBy(rows, (one) => one.subscription_id);
   return (
-    <DataTable
-      caption="Subscriptions with a failed event that blocks later events"
-      rows={[...bySubscription.values()].flatMap(([one, ...others]) =>
-        one === undefined ? [] : [{ ...one, others: others.length }],
-      )}
-      rowKey={(one) => one.subscription_id}
-      end="Actions"
-      columns={(one) => ({
-        Partner: (
-          <SubscriptionLink partnerId={one.partner_id} id={one.subscription_id}>
-            {partner(one.partner_id)}
-          </SubscriptionLink>
-        ),
-        Event: (
-          <>
-            <PageLink
-              href={`/companies/${one.partner_id}/webhooks/${one.subscription_id}/deliveries/${one.event_id}`}
-            >
-              {one.event}
-            </PageLink>
-            <Id id={one.event_id} label="Copy the event ID" />
-            {one.others > 0 && <Dimmed>and {counted(one.others, "other event")}</Dimmed>}
-          </>
-        ),
-        "Next attempt": `${one.attempt} of 4`,
-        Due: <Time at={one.due_at} mayBeAhead />,
-        Recorded: <Time at={one.recorded_at} />,
-        Actions: (
-          <DisableSubscription
-            partnerId={one.partner_id}
-            id={one.subscription_id}
-            name={`the subscription of ${partner(one.partner_id)}`}
-          />
-        ),
-      })}
-    />
+    <>
+      <Dimmed size="sm" mb="sm">
+        If attempt {ATTEMPTS} of {ATTEMPTS} fails as well, the event counts as failed and the next
+        one is sent. {DISABLED_AFTER} failed events in a row disable the subscription.
+      </Dimmed>
+      <DataTable
+        caption="Subscriptions with a failed event that blocks later events"
+        rows={[...bySubscription.values()].flatMap(([one, ...others]) =>
+          one === undefined ? [] : [{ ...one, others: others.length }],
+        )}
+        rowKey={(one) => one.subscription_id}
+        end="Actions"
+        columns={(one) => ({
+          Subscription: (
+            <>
+              <SubscriptionLink partnerId={one.partner_id} id={one.subscription_id}>
+                {labels.get(one.subscription_id) ?? `…${one.subscription_id.slice(-8)}`}
+              </SubscriptionLink>
+              <Dimmed>{partner(one.partner_id)}</Dimmed>
+            </>
+          ),
+          Event: (
+            <>
+              <PageLink
+                href={`/companies/${one.partner_id}/webhooks/${one.subscription_id}/deliveries/${one.event_id}`}
+              >
+                {one.event}
+              </PageLink>
+              <Id id={one.event_id} label="Copy the event ID" />
+              {one.others > 0 && <Dimmed>and {counted(one.others, "other event")}</Dimmed>}
+            </>
+          ),
+          "Next attempt": `${one.attempt} of ${ATTEMPTS}`,
+          Due: <Time at={one.due_at} mayBeAhead />,
+          Recorded: <Time at={one.recorded_at} />,
+          Actions: (
+            <DisableSubscription
+              partnerId={one.partner_id}
+              id={one.subscription_id}
+              name={`the subscription of ${partner(one.partner_id)}`}
+            />
+          ),
+        })}
+      />
+    </>
   );
 }
 
@@ -132,7 +140,7 @@ export function Dispatchers({ rows }: Rows<"dispatchers">) {
             )}
           </CellText>
         ),
-        Id: <Id id={one.id} label="Copy the dispatcher's id" />,
+        ID: <Id id={one.id} label="Copy the dispatcher's ID" />,
         "Running since": <ExactTime at={one.started_at} />,
         "Last heartbeat": `${duration(one.silent_ms / 1_000)} ago`,
         Holds: (
@@ -145,7 +153,7 @@ export function Dispatchers({ rows }: Rows<"dispatchers">) {
             </Dimmed>
           </>
         ),
-        Lag: duration(one.lag_s),
+        Delay: duration(one.lag_s),
         Memory: one.memory_mb === null ? "Unknown" : `${number(one.memory_mb)} MiB`,
       })}
     />
@@ -168,7 +176,7 @@ export function QuarantinedLanes({ rows }: Rows<"quarantined_lanes">) {
       rows={rows}
       rowKey={(one) => `${one.subscription_id} ${one.event_id} ${one.review_id}`}
       columns={(one) => ({
-        Subscription: <Id id={one.subscription_id} label="Copy the subscription's id" />,
+        Subscription: <Id id={one.subscription_id} label="Copy the subscription's ID" />,
         Why: QUARANTINE_WORDS[one.reason] ?? sentence(one.reason),
         Review: one.review_id ?? "All",
         "First event":
@@ -222,20 +230,18 @@ function queuedInWords(queued: number): string {
  * a link to the subscription.
  */
 export function Backlogs({ dispatchers }: Pick<DispatcherState, "dispatchers">) {
-  const [params, setParams] = useSearchParams();
-  const order = params.get("order") === "age" ? "age" : "depth";
-  const backlogs = useList(backlogsOptions(useApi(), order));
+  const { order, setOrder, list } = useBacklogs();
   const letters = lettersOf(dispatchers);
   const now = useNow(TICK_MS);
   return (
     <Panel title={PANELS.backlogs} id={targetOf(PANELS.backlogs)}>
       <Group justify="space-between" mb="sm" gap="sm">
-        <Dimmed size="sm">Subscriptions with a backlog.</Dimmed>
+        <Dimmed size="sm">Subscriptions with queued events.</Dimmed>
         <SegmentedControl
           size="xs"
           aria-label="Order"
           value={order}
-          onChange={(next) => setParams(next === "age" ? { order: next } : {}, { replace: true })}
+          onChange={setOrder}
           data={[
             { value: "depth", label: "Most events" },
             { value: "age", label: "Longest wait" },
@@ -243,9 +249,9 @@ export function Backlogs({ dispatchers }: Pick<DispatcherState, "dispatchers">) 
         />
       </Group>
       <TableList
-        list={backlogs}
+        list={list}
         noun={["subscription", "subscriptions"]}
-        empty={<Dimmed size="sm">No backlog.</Dimmed>}
+        empty={<Dimmed size="sm">No event is queued.</Dimmed>}
         table={{
           caption: "Subscriptions with queued events, largest backlog first",
           columns: (one) => ({
@@ -275,10 +281,10 @@ interface BacklogProps {
 
 function State({ backlog: { is_active: isActive, due_at: dueAt } }: BacklogProps) {
   if (!isActive) return <StateBadge state="disabled" />;
-  if (dueAt === null) return <Text size="sm">In progress</Text>;
+  if (dueAt === null) return <StateBadge state="pending" />;
   return (
     <Tag color="yellow">
-      Retry <Time at={dueAt} mayBeAhead />
+      {stateWord("waiting")} <Time at={dueAt} mayBeAhead />
     </Tag>
   );
 }

@@ -1,10 +1,10 @@
 import { Anchor, Paper, SimpleGrid, Stack, Text } from "@mantine/core";
-import type { CSSProperties } from "react";
+import type { CSSProperties, ReactNode } from "react";
 
 import type { LiveState } from "../../session/live.ts";
 import { LiveBadge, StateSummary } from "../../ui/badges.tsx";
 import { counted, duration, number } from "../../ui/format.ts";
-import { NamedValue, PageHeader, Panel } from "../../ui/layout.tsx";
+import { NamedValue, PageHeader, Panel, useIsNarrow } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { useNow } from "../../ui/time.tsx";
 import {
@@ -61,9 +61,11 @@ interface StateProps {
 function Overview({ state, at }: StateProps & { readonly at: number }) {
   const { blocked_heads: heads, disabled_subscriptions: disabled, dispatchers } = state;
   const { quarantined_lanes: quarantined } = state;
+  const problems = problemsOf(state, at);
+  const hasProblem = (panel: string) => problems.some((one) => one.panel === panel);
   return (
     <Stack gap="lg">
-      <Problems problems={problemsOf(state, at)} />
+      <Problems problems={problems} />
       <Totals state={state} />
       <Backlogs dispatchers={dispatchers} />
       <Panel title={PANELS.blocked} id={targetOf(PANELS.blocked)} count={heads.length}>
@@ -86,22 +88,41 @@ function Overview({ state, at }: StateProps & { readonly at: number }) {
         id={targetOf(PANELS.dispatchers)}
         count={dispatchers.length}
       >
-        <Dispatchers rows={dispatchers} />
+        <Folded summary="Show the dispatchers" isOpen={hasProblem(PANELS.dispatchers)}>
+          <Dispatchers rows={dispatchers} />
+        </Folded>
       </Panel>
       <Panel title={PANELS.shards} id={targetOf(PANELS.shards)}>
-        <Shards state={state} />
+        <Folded summary="Show the shards" isOpen={hasProblem(PANELS.shards)}>
+          <Shards state={state} />
+        </Folded>
       </Panel>
     </Stack>
+  );
+}
+
+interface FoldedProps {
+  readonly summary: string;
+  /** Whether the details are open at first, because they explain a problem. */
+  readonly isOpen: boolean;
+  readonly children: ReactNode;
+}
+
+/** Folds details on phones, where the queues would otherwise be far above the end of the page. */
+function Folded({ summary, isOpen, children }: FoldedProps) {
+  if (!useIsNarrow("sm")) return children;
+  return (
+    <details className={css.folded} open={isOpen}>
+      <summary>{summary}</summary>
+      {children}
+    </details>
   );
 }
 
 function Problems({ problems }: { readonly problems: readonly Problem[] }) {
   const isWell = problems.length === 0;
   return (
-    <StateSummary
-      isWell={isWell}
-      title={isWell ? "No problems" : counted(problems.length, "problem")}
-    >
+    <StateSummary isWell={isWell} title={isWell ? "No problems" : "Needs attention"}>
       {isWell
         ? "Every shard has a dispatcher, no event is late, and no endpoint is failing."
         : problems.map(({ text, panel }) => (
@@ -121,7 +142,7 @@ function Problems({ problems }: { readonly problems: readonly Problem[] }) {
 function Totals({ state: { lag, mails, dispatchers, shards, truncated } }: StateProps) {
   return (
     <Paper withBorder p="md" component="dl" className="value-grid">
-      <NamedValue name="Lag" hint="age of the oldest event that is due">
+      <NamedValue name="Delay" hint="of the oldest event that could be sent; retries do not count">
         {duration(lag.lag_s)}
       </NamedValue>
       <NamedValue name="Queued events" hint={`of ${counted(lag.subscriptions, "subscription")}`}>
@@ -197,6 +218,6 @@ function textOf(shard: Shard, letters: ReadonlyMap<string, string>): string {
   const queue =
     shard.subscriptions === 0
       ? "nothing queued"
-      : `${counted(shard.subscriptions, "subscription")} with events, lag ${duration(shard.lag_s)}`;
+      : `${counted(shard.subscriptions, "subscription")} with events, delay ${duration(shard.lag_s)}`;
   return `Shard ${shard.id}: ${owner}, ${queue}`;
 }

@@ -15,7 +15,7 @@ interface Observed {
   }[];
   readonly shards: readonly Shard[];
   readonly lag: { readonly lag_s: number };
-  readonly blocked_heads: readonly unknown[];
+  readonly blocked_heads: readonly { readonly subscription_id: string }[];
   readonly disabled_subscriptions: readonly unknown[];
   readonly quarantined_lanes: readonly unknown[];
   readonly mails: { readonly queued: number; readonly next_due_at: string | null };
@@ -46,6 +46,7 @@ export function problemsOf(state: Observed, now: number): Problem[] {
   const free = shards.filter((one) => one.dispatcher_id === null).length;
   const mailsWaitMs = mails.next_due_at === null ? 0 : now - Date.parse(mails.next_due_at);
   const isStopped = dispatchers.length === 0;
+  const blocked = new Set(blocked_heads.map((one) => one.subscription_id)).size;
   return [
     ...problem(
       isStopped,
@@ -72,7 +73,7 @@ export function problemsOf(state: Observed, now: number): Problem[] {
     ),
     ...problem(
       lag.lag_s > LATE_S,
-      `An event that is due waits for ${duration(lag.lag_s)} already.`,
+      `An event that could be sent waits for ${duration(lag.lag_s)} already.`,
       PANELS.backlogs,
     ),
     ...problem(
@@ -80,8 +81,8 @@ export function problemsOf(state: Observed, now: number): Problem[] {
       `${counted(mails.queued, "mail")} queued, the first due ${duration(mailsWaitMs / 1_000)} ago. Check the mail server.`,
     ),
     ...problem(
-      blocked_heads.length > 0,
-      `${counted(blocked_heads.length, "event")} failed and will be retried.`,
+      blocked > 0,
+      `${counted(blocked, "subscription waits", "subscriptions wait")} for the retry of a failed event.`,
       PANELS.blocked,
     ),
     ...problem(

@@ -76,7 +76,7 @@ function CancelDeletion({ deletion }: { readonly deletion: CompanyDeletion }) {
       title={`Keep ${name}?`}
       action="Cancel the deletion"
       onConfirm={() => cancel(deletion)}
-      done={`${name} is not deleted.`}
+      done={`Deletion of ${name} cancelled.`}
     >
       Everything of {name} stays. It remains deactivated until you activate it.
     </ConfirmedAction>
@@ -155,7 +155,7 @@ function DeletionForm({ type, id, name, onClose }: LeavingProps & { readonly nam
   const form = useForm({
     initial: { name: "" },
     send: (draft) => request(type, id, draft.name),
-    done: `The deletion of ${name} is scheduled.`,
+    done: `Deletion of ${name} scheduled.`,
     onDone: onClose,
   });
   return (

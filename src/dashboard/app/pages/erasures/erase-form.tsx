@@ -38,7 +38,7 @@ export function EraseForm({ userId: given, onClose }: EraseFormProps) {
   const form = useForm({
     initial: newErasure(userId),
     send: useErase(),
-    done: "The erasure has begun. The list shows its state.",
+    done: "Erasure begun. The list shows its state.",
     onDone: onClose,
   });
   const { draft } = form;

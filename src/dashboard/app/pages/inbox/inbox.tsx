@@ -228,7 +228,7 @@ function ActionButtons({ action, onShow }: ActionButtonsProps) {
           label="Retry"
           fullLabel={`Retry ${name}`}
           onClick={() => retry(position)}
-          done="The action is tried again. If it still cannot be recorded, it comes back."
+          done="Action sent again. If it still cannot be recorded, it comes back."
         />
       )}
       <ConfirmedAction
@@ -238,7 +238,7 @@ function ActionButtons({ action, onShow }: ActionButtonsProps) {
         action="Delete action"
         danger
         onConfirm={() => drop(position)}
-        done="The action is deleted."
+        done="Action deleted."
       >
         It is never recorded, no webhook is sent for it, and the service is not told. This cannot be
         undone. If the service inserts it again, it is taken as a new action.

@@ -133,7 +133,7 @@ function IntegrationForm({ integration, onClose, onCreated }: IntegrationFormPro
         ? EMPTY
         : { name: integration.name, scopes: integration.scopes.filter(isScope) },
     send: (draft) => (integration === undefined ? create(draft) : change(integration.id, draft)),
-    done: ({ name }) => `${name} is ${integration === undefined ? "created" : "saved"}.`,
+    done: ({ name }) => `${name} ${integration === undefined ? "created" : "saved"}.`,
     onDone: (saved) => (integration === undefined ? onCreated(saved) : onClose()),
   });
   const { scopes } = form.draft;

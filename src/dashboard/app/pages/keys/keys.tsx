@@ -1,4 +1,4 @@
-import { Anchor, Button, Group, Stack, Text } from "@mantine/core";
+import { Anchor, Button, Group, Stack, Text, Tooltip } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 
@@ -239,6 +239,22 @@ function Clients({ path, isCreating, onClose, before }: ClientsProps) {
   );
 }
 
+interface ExplainedTagProps {
+  readonly hint: string;
+  readonly children: ReactNode;
+}
+
+/** Tag that a hint explains on hover and touch. */
+function ExplainedTag({ hint, children }: ExplainedTagProps) {
+  return (
+    <Tooltip label={hint} events={{ hover: true, focus: true, touch: true }}>
+      <span>
+        <Tag>{children}</Tag>
+      </span>
+    </Tooltip>
+  );
+}
+
 function ClientName({
   client,
   path,
@@ -250,12 +266,28 @@ function ClientName({
     <Stack gap={2}>
       <Group gap="xs">
         <CellText title={client.name} />
-        <Tag>{client.confidential ? "Confidential" : "Public"}</Tag>
-        {client.first_party && <Tag>First-party</Tag>}
+        {client.confidential ? (
+          <ExplainedTag hint="Runs on a server, which keeps its secret">Confidential</ExplainedTag>
+        ) : (
+          <ExplainedTag hint="Runs in a browser or on a phone, without a secret">
+            Public
+          </ExplainedTag>
+        )}
+        {client.first_party && (
+          <ExplainedTag hint="An app of our own, which skips the consent page">
+            First-party
+          </ExplainedTag>
+        )}
         {isPlatformPath(path) && (
-          <Tag>
+          <ExplainedTag
+            hint={
+              client.company_id === null
+                ? "For users of every company"
+                : "For users of this company"
+            }
+          >
             {client.company_id === null ? "Platform" : <CompanyName id={client.company_id} />}
-          </Tag>
+          </ExplainedTag>
         )}
       </Group>
       <Group gap={4} wrap="nowrap">

@@ -75,7 +75,7 @@ function Invitation({ onClose }: { readonly onClose: () => void }) {
     name: "invitation",
     initial: EMPTY_TEAMMATE,
     send: invite,
-    done: ({ email }) => `${email} is invited.`,
+    done: ({ email }) => `Invitation sent to ${email}.`,
     onDone: onClose,
   });
   const { role } = form.draft;

@@ -80,7 +80,7 @@ function PlanActions({ plan: { id, name }, onEdit }: PlanActionsProps) {
         action="Delete plan"
         danger
         onConfirm={() => remove(id)}
-        done={`${name} is deleted.`}
+        done={`${name} deleted.`}
         refusalOf={(error) =>
           apiErrorOf(error)?.code === "in_use"
             ? `At least one account has the plan ${name}. Give each of them another plan first, on the account's page.`
@@ -107,7 +107,7 @@ function PlanForm({ plan, onClose }: PlanFormProps) {
     ...(plan === undefined && { name: "new plan" }),
     initial: plan ?? EMPTY_PLAN,
     send: (draft: PlanDraft) => (plan === undefined ? create(draft) : change(plan.id, draft)),
-    done: ({ name }) => `${name} is ${plan === undefined ? "created" : "saved"}.`,
+    done: ({ name }) => `${name} ${plan === undefined ? "created" : "saved"}.`,
     onDone: onClose,
   });
   return (

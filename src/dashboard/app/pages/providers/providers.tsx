@@ -167,7 +167,7 @@ function ProviderActions({ provider, onEdit, onSecret }: ProviderActionsProps) {
         action="Delete provider"
         danger
         onConfirm={() => remove(id)}
-        done={`${name} is deleted.`}
+        done={`${name} deleted.`}
       >
         The puller's requests are refused from now on. A provider to which a store is connected
         cannot be deleted.

@@ -71,7 +71,7 @@ function ResponseText({ review, source, response, onEdit }: ResponseTextProps) {
           action="Delete"
           danger
           onConfirm={deleteResponse}
-          done="The response is deleted."
+          done="Response deleted."
         >
           The response is removed from the review. Its text stays in the history of the review,
           which only your colleagues can see.
@@ -122,7 +122,7 @@ function ResponseForm({ review, source, onClose }: ResponseFormProps) {
     name: `review:${review.id}:response`,
     initial: { body: review.response?.body ?? "" },
     send: ({ body }) => respond(body),
-    done: isFirst ? `Your response is on its way to ${source}.` : "Your response is changed.",
+    done: isFirst ? `Your response is on its way to ${source}.` : "Response changed.",
     onDone: () => onClose?.(),
   });
   const { body } = form.draft;

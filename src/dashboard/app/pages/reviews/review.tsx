@@ -166,7 +166,7 @@ function Notes({ review }: { readonly review: Review }) {
     name: `review:${review.id}:note`,
     initial: { body: "" },
     send: ({ body }) => addNote(body),
-    done: "The note is added.",
+    done: "Note added.",
   });
   return (
     <Form
@@ -283,7 +283,7 @@ function FlagMoves({ review }: { readonly review: Review }) {
   const { moveFlag } = useReviewActions(review.id);
   const { mutate, error, isPending, variables } = useMutation({
     mutationFn: moveFlag,
-    onSuccess: ({ flag }) => notify.done(`The flag is set to “${sentence(flag?.status ?? "")}”.`),
+    onSuccess: ({ flag }) => notify.done(`Flag set to “${sentence(flag?.status ?? "")}”.`),
   });
   return (
     <Stack gap="xs">
@@ -316,7 +316,7 @@ function FlagForm({ review, source }: ReviewAtSiteProps) {
     name: `review:${review.id}:flag`,
     initial: { reason: "" },
     send: ({ reason }) => flag(reason),
-    done: "The review is flagged.",
+    done: "Review flagged.",
   });
   return (
     <Form

@@ -35,7 +35,7 @@ export function SecondFactorsSection() {
   const show = ({ factor, recovery_codes: made }: NewFactor) => {
     stop();
     setCodes(made ?? undefined);
-    notify.done(`${factor.name} is added.`);
+    notify.done(`${factor.name} added.`);
     void refresh();
   };
   const given = { api, onAdded: show, onCancel: stop };
@@ -80,7 +80,11 @@ export function SecondFactorsSection() {
 
 /** Returns the cells of a second factor by column, for its user and for operators. */
 export const factorColumns = (one: Factor): Readonly<Record<string, ReactNode>> => ({
-  Factor: <CellText title={one.name}>{KINDS[one.kind]}</CellText>,
+  Factor: (
+    <CellText title={one.name}>
+      {one.name === KINDS[one.kind] ? undefined : KINDS[one.kind]}
+    </CellText>
+  ),
   Added: <ExactTime at={one.created_at} />,
   "Last used": <LastUsed at={one.last_used_at} />,
 });
@@ -135,7 +139,7 @@ function RemoveFactor({ factor: { id, name }, isOnly }: RemoveFactorProps) {
       action="Remove"
       danger
       onConfirm={() => andRead(factorRequests(api).remove(id))}
-      done={`${name} is removed.`}
+      done={`${name} removed.`}
     >
       {isOnly
         ? "This is your only factor. Your recovery codes are deleted as well, and you sign in with your password only."

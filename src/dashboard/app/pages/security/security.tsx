@@ -9,7 +9,7 @@ import { CodeEntry } from "../../ui/code-entry.tsx";
 import { Form, useForm } from "../../ui/form.tsx";
 import { minutes } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
-import { PageHeader, Section, ErrorText } from "../../ui/layout.tsx";
+import { ErrorText, LinkButton, PageHeader, Section } from "../../ui/layout.tsx";
 import { NewPassword } from "../../ui/new-password.tsx";
 import { notify } from "../../ui/notify.ts";
 import { useWait } from "../../ui/time.tsx";
@@ -60,13 +60,9 @@ function PasswordSection() {
       title="Password"
       description="To change it, you need your current password and a code that we email you."
       actions={
-        step.name === "closed" ? (
+        step.name === "closed" && (
           <Button variant="default" onClick={() => setStep({ name: "current" })}>
             Change password
-          </Button>
-        ) : (
-          <Button variant="subtle" onClick={close}>
-            Cancel
           </Button>
         )
       }
@@ -81,18 +77,26 @@ function PasswordSection() {
             Every other browser and app is signed out, and all your API tokens stop working,
             including those of scripts and servers.
           </Alert>
-          {step.name === "current" && <CurrentPassword onRight={() => setStep({ name: "code" })} />}
+          {step.name === "current" && (
+            <CurrentPassword onRight={() => setStep({ name: "code" })} onCancel={close} />
+          )}
           {step.name === "code" && (
             <MailedCode onToken={(token) => setStep({ name: "new", token })} />
           )}
           {step.name === "new" && <NextPassword token={step.token} onDone={close} />}
+          {step.name !== "current" && <LinkButton onClick={close}>Cancel</LinkButton>}
         </Stack>
       )}
     </Section>
   );
 }
 
-function CurrentPassword({ onRight }: { readonly onRight: () => void }) {
+interface CurrentPasswordProps {
+  readonly onRight: () => void;
+  readonly onCancel: () => void;
+}
+
+function CurrentPassword({ onRight, onCancel }: CurrentPasswordProps) {
   const { startPasswordChange } = useCredentials();
   const { wait, waitAfter } = useWait();
   const form = useForm({
@@ -104,7 +108,13 @@ function CurrentPassword({ onRight }: { readonly onRight: () => void }) {
   const isWrong = form.errorOf("current_password") !== undefined;
   const isLocked = apiErrorOf(form.error)?.code === "account_locked";
   return (
-    <Form form={form} isCheckedByBrowser action="Email me a code" isReady={wait === 0}>
+    <Form
+      form={form}
+      isCheckedByBrowser
+      action="Email me a code"
+      isReady={wait === 0}
+      onCancel={onCancel}
+    >
       <PasswordInput
         label="Current password"
         autoComplete="current-password"
@@ -155,7 +165,7 @@ function NextPassword({ token, onDone }: { readonly token: string; readonly onDo
   const reset = async (password: string) => {
     const isSignedIn = await signInWith(setPassword(token, password), { remember: isRemembered });
     if (!isSignedIn) return;
-    notify.done("Your password is changed. All other sessions are signed out.");
+    notify.done("Password changed. All other sessions are signed out.");
     onDone();
   };
   return <NewPassword email={email} action="Set the password" onPassword={reset} />;

@@ -98,7 +98,7 @@ function EndOthers() {
       action="End all others"
       danger
       onConfirm={endOthers}
-      done="Only this session is left."
+      done="All other sessions ended."
     >
       Every other browser and app of yours is signed out immediately. API tokens stay; you find them
       under API Keys.
@@ -170,7 +170,7 @@ function EndSession({ session, onEnd }: EndSessionProps) {
       action="End the session"
       danger
       onConfirm={() => onEnd(session)}
-      done="The session is ended."
+      done="Session ended."
     >
       {user === undefined
         ? `${device} is signed out immediately.`

@@ -34,7 +34,7 @@ export function ServiceForm({ service, onClose, onCreated }: ServiceFormProps) {
     initial: service === undefined ? NEW_SERVICE : serviceDraft(service),
     send: (draft: ServiceDraft) =>
       service === undefined ? create(draft) : change(service.id, draft),
-    done: ({ name }) => `${name} is ${service === undefined ? "created" : "saved"}.`,
+    done: ({ name }) => `${name} ${service === undefined ? "created" : "saved"}.`,
     onDone: (saved) => {
       onClose();
       onCreated?.(saved);

@@ -132,7 +132,7 @@ function DeleteService({ service: { id, name } }: ServiceProps) {
         await remove(id);
         navigate("/services");
       }}
-      done={`${name} is deleted.`}
+      done={`${name} deleted.`}
     >
       All its tokens stop working immediately, and its actions in the inbox are rejected. The
       actions that it has recorded stay. This cannot be undone.
@@ -220,7 +220,7 @@ function RevokeToken({ service: { id, name }, token }: RevokeTokenProps) {
       action="Revoke token"
       danger
       onConfirm={() => revoke(token.id)}
-      done={`${token.name} is revoked.`}
+      done={`${token.name} revoked.`}
     >
       Requests of {name} with this token are refused from now on. This cannot be undone.
     </ConfirmedAction>

@@ -15,6 +15,8 @@ import { Icon } from "../../ui/icon.tsx";
 import { Frame } from "./frame.tsx";
 
 interface SecondStepProps {
+  /** Email of the user who signs in; empty after an invitation. */
+  readonly email: string;
   readonly waiting: NonNullable<SessionState["waiting"]>;
   /** Returns to the first step of the sign-in. `too_late` says that the server has ended the sign-in. */
   readonly onStop: (reason?: "too_late") => void;
@@ -23,7 +25,7 @@ interface SecondStepProps {
 /**
  * Second step of a sign-in. It asks for a second factor, or sets up the first one if the company requires it.
  */
-export function Page({ waiting: { challenge, remember }, onStop }: SecondStepProps) {
+export function Page({ email, waiting: { challenge, remember }, onStop }: SecondStepProps) {
   const { signIn } = useSessionState();
   const [api] = useState(() =>
     apiWith(challenge.challenge_token, { onUnauthorized: () => onStop("too_late") }),
@@ -32,6 +34,11 @@ export function Page({ waiting: { challenge, remember }, onStop }: SecondStepPro
   if (challenge.enrol) return <Enrolment api={api} onDone={finish} onBack={() => onStop()} />;
   return (
     <Frame title="Confirm that it is you">
+      {email !== "" && (
+        <Text size="sm">
+          Signing in as <strong>{email}</strong>
+        </Text>
+      )}
       <ProofForm
         api={api}
         methods={challenge.methods}
@@ -69,9 +76,10 @@ function Enrolment({ api, onDone, onBack }: EnrolmentProps) {
       {kind === undefined && (
         <Stack>
           <Text size="sm">
-            Your company requires a second step after the password. Choose how you confirm your
-            sign-ins: with a passkey (the fingerprint, face or PIN of your device), or with a code
-            from an authenticator app on your phone.
+            Your company requires a second step after the password:{" "}
+            {hasPasskeys() &&
+              "a passkey, which uses the fingerprint, face or PIN of your device, or "}
+            a code from an authenticator app on your phone.
           </Text>
           {hasPasskeys() && (
             <Choice icon="key" isFirst onClick={() => setKind("passkey")}>

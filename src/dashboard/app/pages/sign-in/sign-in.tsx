@@ -27,6 +27,8 @@ const TITLES: Readonly<Record<Step["name"], string>> = {
 };
 
 interface SignInProps {
+  /** Email whose password is reset at once; undefined for a usual sign-in. */
+  readonly resetEmail?: string | undefined;
   /**
    * Called when the user has entered an email, so that the caller can preload the signed-in pages while the
    * user authenticates.
@@ -38,12 +40,14 @@ interface SignInProps {
  * Sign-in page, rendered at every path while there is no session. The address does not change, so that the
  * requested page opens after the sign-in.
  */
-export function SignIn({ onMethod }: SignInProps) {
+export function SignIn({ resetEmail, onMethod }: SignInProps) {
   const { ssoCallback, waiting, stopWaiting } = useSessionState();
   const flow = "flow" in ssoCallback ? ssoCallback.flow : undefined;
-  const [email, setEmail] = useState(flow?.email ?? "");
+  const [email, setEmail] = useState(resetEmail ?? flow?.email ?? "");
   const [remember, setRemember] = useState(flow?.remember ?? true);
-  const [step, setStep] = useState<Step>({ name: "email" });
+  const [step, setStep] = useState<Step>(
+    resetEmail === undefined ? { name: "email" } : { name: "forgotten" },
+  );
   const { notice, isExchanging, dismiss, restore } = useNotice();
   const go = (next: Step) => {
     dismiss();
@@ -55,7 +59,8 @@ export function SignIn({ onMethod }: SignInProps) {
       restore();
       stopWaiting(reason);
     };
-    return <SecondStep key={waiting.challenge.challenge_token} waiting={waiting} onStop={stop} />;
+    const { challenge_token: key } = waiting.challenge;
+    return <SecondStep key={key} email={email} waiting={waiting} onStop={stop} />;
   }
   return (
     <Frame

@@ -43,7 +43,7 @@ export function ConnectionForm({ connection, onClose, onCreated }: ConnectionFor
     names: { role: "new_users.role", store_ids: "new_users.store_ids" },
     send: (draft: SsoDraft) =>
       connection === undefined ? create(draft) : change(connection.id, draft),
-    done: connection === undefined ? "The connection is created." : "The connection is saved.",
+    done: connection === undefined ? "Connection created." : "Connection saved.",
     onDone: (saved) => {
       onClose();
       onCreated?.(saved);

@@ -103,7 +103,7 @@ function Actions({ connection, name }: NamedProps) {
         name={`single sign-on of ${name}`}
         button={{ size: "sm" }}
         onSwitch={(next) => setActive(id, next)}
-        done={`Single sign-on of ${name} is ${isActive ? "inactive" : "active"}.`}
+        done={`Single sign-on of ${name} ${isActive ? "deactivated" : "activated"}.`}
       >
         {isActive
           ? "Nobody can sign in through this connection until it is active again. Users of its domains can sign in with a password if they have one. Current sessions stay active."
@@ -119,7 +119,7 @@ function Actions({ connection, name }: NamedProps) {
           await remove(id);
           navigate("/sso");
         }}
-        done="The connection is deleted."
+        done="Connection deleted."
       >
         The settings, the client secret and the links between users and the identity provider are
         deleted. Users without a password cannot sign in any more. Current sessions stay active.
@@ -216,7 +216,7 @@ function Domain({ connection, proof }: DomainProps) {
   const { domain, proved_at: provedAt, record_name: record, record_value: value } = proof;
   const { mutate, error, isPending } = useMutation({
     mutationFn: () => prove(connection.id, domain),
-    onSuccess: () => notify.done(`${domain} is verified.`),
+    onSuccess: () => notify.done(`${domain} verified.`),
   });
   const errors = apiErrorOf(error)?.errors["domain"];
   return (

@@ -20,7 +20,7 @@ export function StoreForm({ store, accountId, onClose, onCreated }: StoreFormPro
     ...(store === undefined && { name: "new store" }),
     initial: storeDraft(store, accountId),
     send: (draft: StoreDraft) => (store === undefined ? create(draft) : change(store.id, draft)),
-    done: ({ name }) => `${name} is ${store === undefined ? "created" : "saved"}.`,
+    done: ({ name }) => `${name} ${store === undefined ? "created" : "saved"}.`,
     onDone: (saved) => {
       onClose();
       onCreated?.(saved);

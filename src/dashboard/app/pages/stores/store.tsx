@@ -88,7 +88,7 @@ function DeleteStore({ store: { id, name } }: StoreProps) {
         await remove(id);
         navigate("/stores");
       }}
-      done={`${name} is deleted.`}
+      done={`${name} deleted.`}
       refusalOf={(error) =>
         apiErrorOf(error)?.code === "in_use"
           ? "This store is still connected to a review site, or a location user sees it. Remove both first."
@@ -112,7 +112,7 @@ function Sites({ store }: StoreProps) {
   return (
     <Section
       title="Review sites"
-      description="The puller of a review site reports events with the id of the connection. It collects reviews (pull) and posts responses (post); each can fail on its own."
+      description="The puller of a review site reports events with the ID of the connection. It collects reviews (pull) and posts responses (post); each can fail on its own."
       actions={sites.data !== undefined && connect}
     >
       <Loaded query={sites}>
@@ -169,14 +169,14 @@ function Disconnect({ site }: { readonly site: StoreSite }) {
       action="Remove"
       danger
       onConfirm={() => disconnect(id)}
-      done={`${provider} is removed from the store.`}
+      done={`${provider} removed from the store.`}
       refusalOf={(error) =>
         apiErrorOf(error)?.code === "in_use"
           ? `${provider} has already reported events for this store, so the connection stays.`
           : undefined
       }
     >
-      The puller's reports with this id are refused from now on. A connection that has reported an
+      The puller's reports with this ID are refused from now on. A connection that has reported an
       event cannot be removed.
     </ConfirmedAction>
   );
@@ -196,7 +196,7 @@ function ConnectSite({ store, connected, onClose }: ConnectSiteProps) {
   const form = useForm({
     initial: { provider_id: 0 },
     send: ({ provider_id: id }) => connect(store.id, id === 0 ? first : id),
-    done: ({ provider }) => `${store.name} is connected to ${nameOf(provider)}.`,
+    done: ({ provider }) => `${store.name} connected to ${nameOf(provider)}.`,
     onDone: onClose,
   });
   const chosen = form.draft.provider_id === 0 ? first : form.draft.provider_id;
@@ -211,7 +211,7 @@ function ConnectSite({ store, connected, onClose }: ConnectSiteProps) {
     <Form form={form} action="Connect" isReady={chosen !== 0} onCancel={onClose}>
       <NativeSelect
         label="Review site"
-        description="Afterwards, put the id of the connection into the puller."
+        description="Afterwards, put the ID of the connection into the puller."
         data-autofocus
         value={String(chosen)}
         error={form.errorOf("provider_id")}

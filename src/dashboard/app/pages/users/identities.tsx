@@ -100,7 +100,7 @@ function Unlink({ area, user, identity }: UserProps & { readonly identity: Ident
           ),
         )
       }
-      done={`${user.name} is unlinked.`}
+      done={`${user.name} unlinked.`}
     >
       {me.id === user.id && (
         <Text size="sm" fw={600} mb="xs">

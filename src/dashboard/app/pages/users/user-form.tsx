@@ -33,8 +33,9 @@ export function NewUser({ company, onClose }: NewUserProps) {
     secrets: ["password"],
     initial: { ...EMPTY_USER, role, company },
     names: { company: "company_id" },
-    send: create,
-    done: ({ name }) => `${name} is created.`,
+    send: async (draft) => ({ user: await create(draft), isInvited: draft.password === "" }),
+    done: ({ user, isInvited }) =>
+      isInvited ? `Invitation sent to ${user.email}.` : `${user.name} created.`,
     onDone: onClose,
   });
   return (
@@ -166,7 +167,7 @@ function ExternalIdField({ form }: FieldsProps) {
   return (
     <TextInput
       label="External ID"
-      description="Optional. The id of this user in your own systems."
+      description="Optional. The ID of this user in your own systems."
       {...form.text("external_id")}
     />
   );

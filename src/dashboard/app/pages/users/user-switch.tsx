@@ -22,7 +22,7 @@ export function UserSwitch({ user, ...props }: UserSwitchProps) {
     <ActiveSwitch
       isActive={isActive}
       name={name}
-      done={`${name} is ${isActive ? "inactive and signed out" : "active"}.`}
+      done={`${name} ${isActive ? "deactivated and signed out" : "activated"}.`}
       {...props}
     >
       {isActive && me.id === id && (

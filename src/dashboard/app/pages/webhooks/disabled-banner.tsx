@@ -143,7 +143,7 @@ function EnableDialog({ subscription, held, onClose, onEnabled }: EnableDialogPr
       danger={choice === "skip"}
       onConfirm={async () => {
         const eventId = await enable(choice, isTested);
-        if (eventId === null) notify.done("The subscription is enabled.");
+        if (eventId === null) notify.done("Subscription enabled.");
         onEnabled(eventId ?? undefined);
       }}
     >

@@ -214,6 +214,6 @@ function settingsOf(one: Subscription): Readonly<Record<string, ReactNode>> {
     }),
     Created: <ExactTime at={one.created_at} />,
     Changed: <ExactTime at={one.updated_at} />,
-    Id: <code>{one.id}</code>,
+    ID: <code>{one.id}</code>,
   };
 }

@@ -226,7 +226,7 @@ function SlotFigures({ subscription, health }: SubscriptionProps & { readonly he
       <dl className="value-grid">
         <NamedValue name="Success rate (24 h)">{rate === null ? "–" : percent(rate)}</NamedValue>
         <NamedValue name="p95 latency (24 h)">{milliseconds(health.latency_ms_24h.p95)}</NamedValue>
-        <NamedValue name={isActive ? "Pending" : "Held"}>{number(pending + held)}</NamedValue>
+        <NamedValue name={isActive ? "Queued" : "Held"}>{number(pending + held)}</NamedValue>
         <LastFailure id={id} />
       </dl>
       <DaySparkline id={id} />

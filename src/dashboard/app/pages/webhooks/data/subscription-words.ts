@@ -16,14 +16,14 @@ export const KINDS: readonly Kind[] = [
     title: "Immediate",
     short: "Each event as soon as it happens, in order.",
     purpose:
-      "We POST each event to your endpoint within seconds, strictly in order, and retry failed attempts. Use it for live dashboards, alerts and anything that reacts to a review.",
+      "We POST each event to the endpoint within seconds, strictly in order, and retry failed attempts. Suited to live dashboards, alerts and anything that reacts to a review.",
   },
   {
     kind: "batch",
     title: "Batch",
     short: "The review events of the last hours, at a fixed interval.",
     purpose:
-      "Every few hours we POST all review events since the last batch, one event per request. Use it for nightly imports and reports.",
+      "Every few hours we POST all review events since the last batch, one event per request. Suited to nightly imports and reports.",
   },
 ];
 

@@ -28,13 +28,11 @@ interface RequestProps extends AttemptProps {
 }
 
 interface AttemptCardProps extends RequestProps {
-  /** True if a later attempt to deliver the same event exists. */
-  readonly isFollowed: boolean;
   readonly isOpenAtFirst: boolean;
 }
 
 /** Shows the result of a delivery attempt, and on request its complete request and response. */
-export function AttemptCard({ attempt, url, isFollowed, isOpenAtFirst }: AttemptCardProps) {
+export function AttemptCard({ attempt, url, isOpenAtFirst }: AttemptCardProps) {
   const [isOpen, setOpen] = useState(isOpenAtFirst);
   return (
     <Paper
@@ -46,7 +44,7 @@ export function AttemptCard({ attempt, url, isFollowed, isOpenAtFirst }: Attempt
     >
       <details open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary>
-          <Glance attempt={attempt} isFollowed={isFollowed} />
+          <Glance attempt={attempt} />
         </summary>
         {isOpen && (
           <Stack mt="md" gap="md">
@@ -62,11 +60,10 @@ export function AttemptCard({ attempt, url, isFollowed, isOpenAtFirst }: Attempt
   );
 }
 
-function Glance({ attempt, isFollowed }: Pick<AttemptCardProps, "attempt" | "isFollowed">) {
+function Glance({ attempt }: AttemptProps) {
   const { outcome, round } = attempt;
   // A 410, and any failure of a test that decides whether a subscription is enabled, ends the round early.
   const isLast = outcome === "failed" && attempt.attempt < ATTEMPTS;
-  const word = outcome === "retry" && isFollowed ? "Retried" : OUTCOME_WORDS[outcome];
   return (
     <span className={css.attemptGlance}>
       <Text span fw={650}>
@@ -75,7 +72,7 @@ function Glance({ attempt, isFollowed }: Pick<AttemptCardProps, "attempt" | "isF
         {round > 1 && `, round ${round}`}
       </Text>
       <span className="outcome" data-outcome={outcome}>
-        {word}
+        {OUTCOME_WORDS[outcome]}
         <span className="finding"> · {diagnosisOf(attempt).title}</span>
       </span>
       <Text span size="sm" c="dimmed" className="tabular">

@@ -5,19 +5,20 @@ import type { Attempt, Delivery } from "../data/reads.ts";
 /** Maximum number of delivery attempts in one round (contract 7.7). */
 export const ATTEMPTS = 4;
 
+/** Words for the outcome of an attempt. Whether a failed one is retried is a state of its event. */
 export const OUTCOME_WORDS: Readonly<Record<Outcome, string>> = {
   delivered: "Delivered",
-  retry: "Retrying",
+  retry: "Failed",
   failed: "Failed",
   interrupted: "Interrupted",
 };
 
 /** Maps the state of a delivery to an explanation with the next step. */
 const STATE_WORDS: Readonly<Record<Delivery["state"], string>> = {
-  pending: "Queued. It is sent as soon as the events before it are settled.",
+  pending: "It is sent as soon as the events before it are settled.",
   waiting: "An attempt failed. It is retried automatically.",
   held: "The subscription is disabled. The event is held until it is enabled.",
-  delivered: "Your endpoint accepted the event.",
+  delivered: "The endpoint accepted the event.",
   failed: "All attempts failed, and there are no more retries. Resend the event to try again.",
   skipped: "Removed from the queue without being sent. To send the event, resend it.",
 };
@@ -36,8 +37,8 @@ export function stateWords(
 ): string {
   if (isDeciding) return "It is sent once. A 2xx response enables the subscription.";
   if (state !== "pending") return STATE_WORDS[state];
-  if (isTest) return "Queued. A test is sent at once, whatever else is queued.";
-  if (isByReview) return "Queued. It is sent as soon as earlier events of its review are settled.";
+  if (isTest) return "A test is sent at once, whatever else is queued.";
+  if (isByReview) return "It is sent as soon as earlier events of its review are settled.";
   return STATE_WORDS.pending;
 }
 
@@ -63,7 +64,7 @@ const DIAGNOSIS_BY_CODE: Readonly<Record<string, Diagnosis>> = {
   connect: {
     title: "No connection",
     advice:
-      "No server listens at this host and port, or a firewall blocks our requests. Test the URL from a machine outside your network.",
+      "No server listens at this host and port, or a firewall blocks our requests. Test the URL from a machine outside its network.",
   },
   tls: {
     title: "No secure connection",
@@ -82,12 +83,12 @@ const DIAGNOSIS_BY_CODE: Readonly<Record<string, Diagnosis>> = {
   proxy: {
     title: "Our proxy did not connect",
     advice:
-      "Our proxy failed, or cannot reach your host. If the problem persists, contact support with the event id.",
+      "Our proxy failed, or cannot reach the host. If the problem persists, contact support with the event ID.",
   },
   reset: {
     title: "The connection was closed",
     advice:
-      "Your server or a proxy in front of it closed the connection before it sent a response. Check its logs for crashes and limits.",
+      "The server, or a proxy in front of it, closed the connection before it sent a response. Check its logs for crashes and limits.",
   },
   protocol: {
     title: "The response was not HTTP",
@@ -99,7 +100,7 @@ const DIAGNOSIS_BY_CODE: Readonly<Record<string, Diagnosis>> = {
 const INTERRUPTED_DIAGNOSIS: Diagnosis = {
   title: "Interrupted by us",
   advice:
-    "Our service restarted during this attempt, so we do not know whether you received the event. It is sent again with the same X-SVC-Delivery. The attempt does not count as a failure.",
+    "Our service restarted during this attempt, so we do not know whether the endpoint received the event. It is sent again with the same X-SVC-Delivery. The attempt does not count as a failure.",
 };
 
 /** Explains the result of a delivery attempt. */
@@ -117,7 +118,7 @@ export function diagnosisOf({
     DIAGNOSIS_BY_CODE[code ?? ""] ?? {
       title: code === null ? "Not delivered" : `Not delivered (${code})`,
       advice:
-        "Check the logs of your endpoint around this time. If they show no request, contact support with the event id.",
+        "Check the logs of the endpoint around this time. If they show no request, contact support with the event ID.",
     }
   );
 }
@@ -132,16 +133,15 @@ function adviceOnStatus(status: number): string {
   if (status >= 300 && status < 400)
     return "Redirects are not followed. Enter the final address in the settings.";
   if (status === 401 || status === 403)
-    return "Your endpoint rejected the request. If it verifies the signature, compare its secret with the one in the settings. Otherwise allow requests to this path without a login.";
+    return "The endpoint rejected the request. If it verifies the signature, compare its secret with the one in the settings. Otherwise allow requests to this path without a login.";
   if (status === 404 || status === 405)
     return "The host responds, but does not accept POST requests at this path. Check the path of the URL.";
   if (status === 410)
     return "Status 410 means that the endpoint is permanently gone, so the event is not retried. If the endpoint still exists, return another status.";
-  if (status === 413)
-    return "Your server limits the size of bodies. Raise the limit for this path.";
+  if (status === 413) return "The server limits the size of bodies. Raise the limit for this path.";
   if (status === 429)
-    return "Your endpoint limits how often it may be called. Raise the limit for our requests. We do not follow Retry-After.";
-  if (status >= 500) return "Your server returned an error. Check its logs around this time.";
+    return "The endpoint limits how often it may be called. Raise the limit for our requests. We do not follow Retry-After.";
+  if (status >= 500) return "The endpoint returned an error. Check its logs around this time.";
   return "Only a 2xx status counts as delivered. The response below may show the reason.";
 }
 

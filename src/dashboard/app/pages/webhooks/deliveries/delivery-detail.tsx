@@ -166,18 +166,12 @@ function Attempts({ delivery: { attempts }, url }: AttemptsProps) {
       )}
       {attempts.length === 0 ? (
         <EmptyState icon="clock" title="No attempt yet">
-          Each attempt appears here with its request and your response.
+          Each attempt appears here with its request and response.
         </EmptyState>
       ) : (
         <ol className={css.timeline} reversed>
           {newestFirst.map((attempt, i) => (
-            <AttemptCard
-              key={attempt.id}
-              attempt={attempt}
-              url={url}
-              isFollowed={i > 0}
-              isOpenAtFirst={i === 0}
-            />
+            <AttemptCard key={attempt.id} attempt={attempt} url={url} isOpenAtFirst={i === 0} />
           ))}
         </ol>
       )}
@@ -213,7 +207,7 @@ function Summary({ id, delivery, about, words, hasNumbers }: SummaryProps) {
         </Group>
         <Facts
           facts={Object.entries({
-            "Event id": <CopyableId id={eventId} label="Copy the event id" />,
+            "Event ID": <CopyableId id={eventId} label="Copy the event ID" />,
             Recorded: <ExactTime at={delivery.created_at} />,
             Settled: settledAt === null ? "Not yet" : <ExactTime at={settledAt} />,
             ...(hasNumbers &&

@@ -12,7 +12,7 @@ import {
   useFilters,
   useTypedText,
 } from "../../../ui/filters.tsx";
-import { sentence } from "../../../ui/format.ts";
+import { stateWord } from "../../../ui/badges.tsx";
 import { OUTCOME_WORDS } from "./attempt-words.ts";
 import {
   ALL_FAILURES,
@@ -29,6 +29,12 @@ import {
 import { useReader } from "../data/data.ts";
 import { catalogOptions, type SubscriptionProps } from "../data/reads.ts";
 import css from "./deliveries.module.css";
+
+/** Words that tell the two kinds of failed attempts apart, which a list shows by colour. */
+const FAILURES: Readonly<Record<string, string>> = {
+  retry: "Failed, retried",
+  failed: "Failed, last attempt",
+};
 
 interface DeliveryFiltersProps extends SubscriptionProps {
   /** Buttons at the end of the row of filters. */
@@ -64,7 +70,7 @@ export function DeliveryFilters({ subscription, actions }: DeliveryFiltersProps)
           aria-label="State"
           className={css.filter}
           any="Any state"
-          choices={STATES.map((value) => [value, sentence(value)])}
+          choices={STATES.map((value) => [value, stateWord(value)])}
           value={filter.state}
           onChange={(state) => set({ state })}
         />
@@ -115,7 +121,7 @@ function ReviewField({ filter, set }: FieldProps) {
       className={css.filter}
       label="Review"
       isLabelled={false}
-      placeholder="Review id"
+      placeholder="Review ID"
       value={filter.review_id ?? filter.external_review_id}
       onChange={(text = "") =>
         set({
@@ -183,11 +189,11 @@ function MoreFields({ filter, set, hasNumbers }: MoreFieldsProps) {
     <>
       <EventField value={filter.event} onChange={(event) => set({ event })} />
       <CompleteField
-        label="Event id"
+        label="Event ID"
         placeholder="01JD…"
         value={filter.event_id}
         read={idIn}
-        error="An id has 26 characters."
+        error="An ID has 26 characters."
         onChange={(id) => set({ event_id: id })}
       />
       {(hasNumbers || filter.sequence !== undefined) && (
@@ -214,7 +220,7 @@ function MoreFields({ filter, set, hasNumbers }: MoreFieldsProps) {
         any="Any"
         choices={[
           [ALL_FAILURES, "Not delivered"],
-          ...OUTCOMES.map((value) => [value, OUTCOME_WORDS[value]] as const),
+          ...OUTCOMES.map((value) => [value, FAILURES[value] ?? OUTCOME_WORDS[value]] as const),
         ]}
         value={filter.outcome}
         onChange={(outcome) => set({ outcome })}

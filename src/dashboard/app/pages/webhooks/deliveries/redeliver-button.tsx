@@ -44,7 +44,7 @@ export function RedeliverButton({ id, delivery, size = "sm" }: RedeliverButtonPr
       action="Resend"
       isReady={isActive}
       onConfirm={() => redeliver(eventId)}
-      done="The event is queued again."
+      done="Event queued again."
     >
       {!isActive && (
         <Alert color="yellow" mb="sm">

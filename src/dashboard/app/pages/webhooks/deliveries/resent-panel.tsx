@@ -3,7 +3,7 @@ import { useQueries } from "@tanstack/react-query";
 import { useCallback } from "react";
 import { Link, useSearchParams } from "wouter";
 
-import { stateColor } from "../../../ui/badges.tsx";
+import { stateColor, stateWord } from "../../../ui/badges.tsx";
 import { counted, number } from "../../../ui/format.ts";
 import { ErrorNotice } from "../../../ui/states.tsx";
 import { ExactTime } from "../../../ui/time.tsx";
@@ -18,13 +18,13 @@ interface ResentProps {
   readonly resent: Resent;
 }
 
-const PARTS: readonly (readonly [state: Delivery["state"], words: string])[] = [
-  ["delivered", "Delivered"],
-  ["waiting", "Waiting for a retry"],
-  ["pending", "Queued"],
-  ["held", "Held"],
-  ["failed", "Failed"],
-  ["skipped", "Skipped"],
+const PARTS: readonly Delivery["state"][] = [
+  "delivered",
+  "waiting",
+  "pending",
+  "held",
+  "failed",
+  "skipped",
 ];
 
 /** Shows what became of the events of a resend, above the list of these events. */
@@ -77,7 +77,7 @@ export function ResentPanel({ id, resent }: ResentProps) {
         {counts !== undefined && (
           <>
             <Progress.Root size="lg" aria-hidden>
-              {PARTS.map(([state]) => (
+              {PARTS.map((state) => (
                 <Progress.Section
                   key={state}
                   value={(100 * counts[state]) / Math.max(1, resent.count)}
@@ -89,14 +89,14 @@ export function ResentPanel({ id, resent }: ResentProps) {
               <Part href={linkTo(undefined)} isChosen={chosen === null} count={resent.count}>
                 All
               </Part>
-              {PARTS.filter(([state]) => counts[state] > 0).map(([state, words]) => (
+              {PARTS.filter((state) => counts[state] > 0).map((state) => (
                 <Part
                   key={state}
                   href={linkTo(state)}
                   isChosen={chosen === state}
                   count={counts[state]}
                 >
-                  {words}
+                  {stateWord(state)}
                 </Part>
               ))}
             </nav>

@@ -93,7 +93,7 @@ function BodyChoice({ form }: FieldsProps) {
         {
           value: "minimal",
           label: "Minimal",
-          description: "Only ids. Your system reads the rest from the API.",
+          description: "Only IDs. Your system reads the rest from the API.",
         },
       ]}
     />

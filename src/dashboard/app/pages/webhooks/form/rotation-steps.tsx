@@ -156,7 +156,7 @@ function EndButton({ subscription, hasNew, onEnded }: EndButtonProps) {
           await endPreviousSecret();
           onEnded();
         }}
-        done="The old secret has ended. Requests carry one signature again."
+        done="Old secret ended. Requests carry one signature again."
       >
         {hasNew === true
           ? "The check has shown that your endpoint has the new secret."

@@ -176,7 +176,7 @@ function DisableButton({ id }: { readonly id: string }) {
       title="Disable the subscription"
       action="Disable"
       onConfirm={disable}
-      done="The subscription is disabled."
+      done="Subscription disabled."
     >
       Nothing is sent until you enable it again. You then choose whether the held events are sent or
       skipped.
@@ -215,7 +215,7 @@ function DeleteDialog({ subscription: { id, label }, onClose }: DeleteDialogProp
   const [typed, setTyped] = useState("");
   const confirm = async () => {
     await remove(() => navigate("/webhooks", { replace: true }));
-    notify.done(`“${label}” is deleted.`);
+    notify.done(`“${label}” deleted.`);
   };
   return (
     <Confirm

@@ -86,7 +86,7 @@ export function HealthSummary({ health, isActive, children }: HealthSummaryProps
       </NamedValue>
       {isActive && (
         <NamedValue
-          name="Pending"
+          name="Queued"
           hint={
             health.outage_since === null ? (
               (quarantineHint(health.quarantined) ?? queueHint(age))
