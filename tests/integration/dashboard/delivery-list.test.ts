@@ -120,13 +120,18 @@ describe.skipIf(lacks("chromium"))("the events of a subscription", () => {
   });
 
   test("are shown in local time or in UTC, as the user has chosen last", async () => {
-    const { page } = await world.open(`/webhooks/${id}?tab=deliveries`);
-    await button(page, "Local time").click();
+    const { page } = await world.open("/webhooks");
+    const devtools = await page.context().newCDPSession(page);
+    await devtools.send("Emulation.setTimezoneOverride", { timezoneId: "America/New_York" });
+    await page.goto(`${page.url()}/${id}?tab=deliveries`);
+    await page.getByText(/^Times in E[SD]T$/).waitFor();
+    await button(page, "Show UTC").click();
     await page.reload();
     // The list moves the button when it appears, which can be between the press and the release of the pointer.
     await rows(page).first().waitFor();
-    await button(page, "UTC").click();
-    await button(page, "Local time").waitFor();
+    await page.getByText("Times in UTC").waitFor();
+    await button(page, "Show local time").click();
+    await page.getByText(/^Times in E[SD]T$/).waitFor();
   });
 
   test("are saved as CSV and as JSON", async () => {

@@ -30,9 +30,10 @@ describe.skipIf(lacks("chromium"))("the incident card", () => {
     const { page, faults } = await world.open(`/webhooks/${id}`);
     const card = page.getByRole("region", { name: "Problem" });
     await card.getByText("Configure the whole chain").waitFor();
+    await card.getByText(/^An event is blocking later events: .*chain is incomplete/).waitFor();
     expect(await card.getByText("chain is incomplete").count()).toBe(2);
     expect(await allErrors(page)).toEqual([]);
-    await card.getByRole("link", { name: "this event" }).click();
+    await card.getByRole("link", { name: /^Event / }).click();
     await page.getByRole("note").getByText("chain is incomplete").first().waitFor();
     await page.getByText("Configure the whole chain").first().waitFor();
     expect(await allErrors(page)).toEqual([]);
@@ -177,12 +178,13 @@ describe.skipIf(lacks("chromium"))("the incident card", () => {
       return body["blocked_attempts"] === 1;
     });
     const { page } = await world.open(`/webhooks/${id}`);
-    await page.getByText("An event is blocking later events").waitFor();
+    await page.getByText("An event is blocking later events: HTTP 502").waitFor();
     expect(await page.getByRole("region", { name: "Problem" }).count()).toBe(0);
-    await page.getByText("Active", { exact: true }).waitFor();
+    await page.getByText("Retrying", { exact: true }).first().waitFor();
     await checkLooks(page, "one retry");
     await page.evaluate(`history.pushState(null, "", "/dashboard/webhooks")`);
     await page.getByText("is being retried; later events wait for it.").waitFor();
+    await page.getByText("Last result: HTTP 502.").waitFor();
     expect(await page.getByText("Failing", { exact: true }).count()).toBe(0);
     expect((await world.ask("PATCH", `/${id}`, { ordering: "review" })).status).toBe(200);
     await page.reload();

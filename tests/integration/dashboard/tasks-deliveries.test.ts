@@ -61,7 +61,7 @@ describe.skipIf(lacks("chromium"))("a partner, in a browser", () => {
       await walk.look("list");
       await walk.click(link(page, "Production"));
       const card = page.getByRole("region", { name: "Problem" });
-      await card.getByText("Failing for", { exact: true }).waitFor();
+      await card.getByText("Failed for", { exact: true }).waitFor();
       await card.getByRole("cell", { name: "410" }).waitFor();
       await walk.look("overview");
       const { body } = await world.ask("GET", `/${id}/incident`);

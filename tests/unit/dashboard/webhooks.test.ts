@@ -199,19 +199,23 @@ describe("an attempt in words", () => {
     expect(words("consecutive_failures")).toBe("because 20 events in a row could not be delivered");
     expect(words("operator")).toBe("by the platform");
     expect(words("by_operator")).toBe("(by operator)");
-    expect(words("manual")).toBe("by hand");
+    expect(words("manual")).toBe("manually");
   });
 });
 
 describe("the state of a subscription", () => {
+  const success = "2026-11-27T06:00:00.000Z";
   test.each([
     ["active", true, undefined],
-    ["active", true, { condition: "healthy", last_success_at: null }],
-    ["healthy", true, { condition: "healthy", last_success_at: "2026-11-27T06:00:00.000Z" }],
-    ["failing", true, { condition: "failing", last_success_at: null }],
-    ["disabled", false, { condition: null, last_success_at: null }],
+    ["active", true, { condition: "healthy", last_success_at: null, blocked_attempts: 0 }],
+    ["healthy", true, { condition: "healthy", last_success_at: success, blocked_attempts: 0 }],
+    ["retrying", true, { condition: "healthy", last_success_at: success, blocked_attempts: 1 }],
+    ["retrying", true, { condition: "healthy", last_success_at: null, blocked_attempts: 1 }],
+    ["degraded", true, { condition: "degraded", last_success_at: success, blocked_attempts: 1 }],
+    ["failing", true, { condition: "failing", last_success_at: null, blocked_attempts: 2 }],
+    ["disabled", false, { condition: null, last_success_at: null, blocked_attempts: 0 }],
   ] as const)("is %s", (shown, isActive, health) =>
-    expect(conditionOf({ is_active: isActive }, health)).toBe(shown),
+    expect(conditionOf({ is_active: isActive, ordering: "subscription" }, health)).toBe(shown),
   );
 
   test.each([

@@ -42,6 +42,7 @@ const STATE_COLORS: Readonly<Record<string, string>> = {
   running: "blue",
   waiting: "yellow",
   retry: "yellow",
+  retrying: "yellow",
   held: "yellow",
   unverified: "yellow",
   under_review: "yellow",
@@ -138,7 +139,12 @@ export function Highlighted({ text, q }: HighlightedProps) {
 
 const LIVE_WORDS = {
   connecting: "Connecting …",
-  live: "Updates live",
+  live: (
+    <>
+      <span className="unseen-on-phones">Updates </span>
+      <span className={css.live}>live</span>
+    </>
+  ),
   waiting: "Reconnecting …",
 } as const;
 
@@ -147,14 +153,11 @@ interface LiveBadgeProps {
   readonly children?: ReactNode;
 }
 
-/**
- * Shows whether the event stream currently updates the page. Phones show only a coloured dot, unless `children`
- * replace the usual words.
- */
+/** Shows whether the event stream currently updates the page, in one word on phones. */
 export function LiveBadge({ state, children }: LiveBadgeProps) {
   return (
     <Text size="sm" c="dimmed" component="output" className="outcome" data-state={state}>
-      {children || <span className="unseen-on-phones">{LIVE_WORDS[state]}</span>}
+      {children || LIVE_WORDS[state]}
     </Text>
   );
 }

@@ -16,6 +16,7 @@ import { useSearchParams } from "wouter";
 import css from "./filters.module.css";
 import { instantOf, localTimeOf } from "./format.ts";
 import { Icon } from "./icon.tsx";
+import { useZone, zoneName } from "./time.tsx";
 import { useIsNarrow } from "./layout.tsx";
 
 /**
@@ -205,18 +206,29 @@ export function TextFilter(props: TextFilterProps) {
   );
 }
 
-/** Field for date and time in the user's time zone. `value` and `onChange` use UTC times in ISO 8601. */
-export function TimeField({
-  value,
-  onChange,
-  ...field
-}: FilterField & Omit<TextInputProps, keyof FilterField>) {
+interface TimeFieldProps extends FilterField, Omit<TextInputProps, "value" | "onChange" | "label"> {
+  readonly label: string;
+}
+
+/**
+ * Field for date and time in the zone of the pages, which its label names. `value` and `onChange` use UTC times in
+ * ISO 8601.
+ */
+export function TimeField({ label, value, onChange, ...field }: TimeFieldProps) {
+  const [zone] = useZone();
+  const isUtc = zone === "utc";
   return (
     <TextInput
       {...field}
+      label={`${label} (${zoneName(zone)})`}
       type="datetime-local"
-      value={localTimeOf(value)}
-      onChange={(event) => onChange(instantOf(event.currentTarget.value))}
+      value={isUtc ? (instantOf(value)?.slice(0, MINUTE_CHARS) ?? "") : localTimeOf(value)}
+      onChange={({ currentTarget: { value: typed } }) =>
+        onChange(instantOf(isUtc ? `${typed}Z` : typed))
+      }
     />
   );
 }
+
+/** Number of characters of an ISO 8601 time up to its minutes. */
+const MINUTE_CHARS = 16;

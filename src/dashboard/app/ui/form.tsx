@@ -1,6 +1,14 @@
-import { Button, type ButtonProps, Group, Stack, type StackProps, Radio } from "@mantine/core";
+import {
+  Button,
+  type ButtonProps,
+  Group,
+  Stack,
+  type StackProps,
+  Radio,
+  Text,
+} from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
-import { type ChangeEvent, type ReactNode, useEffect, useEffectEvent, useRef } from "react";
+import { type ChangeEvent, type ReactNode, useEffect, useEffectEvent, useId, useRef } from "react";
 
 import { apiErrorOf, fieldError } from "../api/client.ts";
 import { discardDraft, hasDraft, useEdits } from "./drafts.ts";
@@ -206,11 +214,30 @@ interface SubmitProps extends ButtonProps {
   readonly form: AnyForm;
   /** False while the user must still fill in a field. */
   readonly isReady?: boolean;
+  /** Says what is missing, beside a button that is not ready. */
+  readonly missing?: string | undefined;
   readonly autoFocus?: boolean;
 }
 
-export function SubmitButton({ form, isReady = true, ...button }: SubmitProps) {
-  return <Button type="submit" loading={form.isBusy} disabled={!isReady} {...button} />;
+export function SubmitButton({ form, missing, isReady = true, ...button }: SubmitProps) {
+  const id = useId();
+  const isOff = !isReady || missing !== undefined;
+  return (
+    <>
+      {missing !== undefined && (
+        <Text size="sm" c="dimmed" id={id}>
+          {missing}
+        </Text>
+      )}
+      <Button
+        type="submit"
+        loading={form.isBusy}
+        disabled={isOff}
+        {...(missing !== undefined && { "aria-describedby": id })}
+        {...button}
+      />
+    </>
+  );
 }
 
 /**

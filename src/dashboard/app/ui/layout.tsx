@@ -29,7 +29,8 @@ export function PageHeader({
 }: {
   readonly title: string;
   /**
-   * Content beside the title. If present, the heading takes one line, and the link back is an arrow without a title.
+   * Content beside the title. If present, the heading takes one line with the description below it, and the link back
+   * is an arrow without a title.
    */
   readonly beside?: ReactNode;
   readonly description?: ReactNode;
@@ -54,28 +55,30 @@ export function PageHeader({
         </PageLink>
       )}
       <Group justify="space-between" align="flex-start" gap="sm" mb="md">
-        <div className={beside === undefined ? "shrinks" : "title-line"}>
-          {back && beside !== undefined && (
-            <ActionIcon
-              component={Link}
-              href={back.href}
-              variant="subtle"
-              color="gray"
-              aria-label={back.title}
+        <div className={beside === undefined ? "shrinks" : "title-block"}>
+          <div className={beside === undefined ? undefined : "title-line"}>
+            {back && beside !== undefined && (
+              <ActionIcon
+                component={Link}
+                href={back.href}
+                variant="subtle"
+                color="gray"
+                aria-label={back.title}
+              >
+                <Icon name="arrowLeft" size={18} />
+              </ActionIcon>
+            )}
+            <Title
+              order={1}
+              size={beside === undefined ? "h2" : "h3"}
+              ref={heading}
+              tabIndex={-1}
+              className="shrinks"
             >
-              <Icon name="arrowLeft" size={18} />
-            </ActionIcon>
-          )}
-          <Title
-            order={1}
-            size={beside === undefined ? "h2" : "h3"}
-            ref={heading}
-            tabIndex={-1}
-            className="shrinks"
-          >
-            {title}
-          </Title>
-          {beside}
+              {title}
+            </Title>
+            {beside}
+          </div>
           {description !== undefined && (
             <Text c="dimmed" component="div" maw={720}>
               {description}
@@ -90,18 +93,21 @@ export function PageHeader({
 
 /** Part of a page with a heading and an optional description. */
 export function Section({
+  id,
   title,
   description,
   actions,
   children,
 }: {
+  /** Target of links to the section. */
+  readonly id?: string;
   readonly title: string;
   readonly description?: ReactNode;
   readonly actions?: ReactNode;
   readonly children?: ReactNode;
 }) {
   return (
-    <Paper component="section" className="section" withBorder p={{ base: "md", sm: "lg" }}>
+    <Paper component="section" id={id} className="section" withBorder p={{ base: "md", sm: "lg" }}>
       <Stack gap="md">
         <Group justify="space-between" align="flex-start" gap="sm">
           <div className="grows section-words">

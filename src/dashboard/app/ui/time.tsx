@@ -1,4 +1,4 @@
-import { Button, Tooltip } from "@mantine/core";
+import { Button, Group, Tooltip } from "@mantine/core";
 import { useLocalStorage } from "@mantine/hooks";
 import { useEffect, useLayoutEffect, useState } from "react";
 
@@ -34,13 +34,13 @@ const EXACT_FORMATS = inZones({
 const SHORT_FORMATS = inZones({
   month: "short",
   day: "numeric",
-  hour: "2-digit",
+  hour: "numeric",
   minute: "2-digit",
   second: "2-digit",
 });
-const CLOCK_FORMATS = inZones({ hour: "2-digit", minute: "2-digit" });
+const CLOCK_FORMATS = inZones({ hour: "numeric", minute: "2-digit" });
 
-/** Formats a time with its date, without a year, for the rows of a list. */
+/** Formats a time with its date, without a year and a zone, for the rows of a list that names its zone once. */
 export const shortTime = (at: string, zone: Zone): string =>
   SHORT_FORMATS[zone].format(new Date(at));
 
@@ -49,27 +49,33 @@ export const clockTime = (at: string, zone: Zone): string =>
   CLOCK_FORMATS[zone].format(new Date(at));
 
 /** Returns the abbreviation of a time zone, such as `UTC` or `GMT+2`. */
-function zoneName(zone: Zone): string {
+export function zoneName(zone: Zone): string {
   const parts = EXACT_FORMATS[zone].formatToParts(new Date());
   return parts.find(({ type }) => type === "timeZoneName")?.value ?? "";
 }
 
 const TICK_MS = 10_000;
 
-/** Button that shows the time zone of the pages and changes it. */
-export function ZoneButton() {
+/** Names the time zone of the pages, with a button that changes it unless local time is UTC. */
+export function ZoneSwitch() {
   const [zone, setZone] = useZone();
-  const other = zone === "local" ? "utc" : "local";
   return (
-    <Button
-      size="xs"
-      px="xs"
-      variant="subtle"
-      title={`Times are in ${zoneName(zone)}. Change to ${other === "utc" ? "UTC" : "local time"}.`}
-      onClick={() => setZone(other)}
-    >
-      {zone === "utc" ? "UTC" : "Local time"}
-    </Button>
+    <Group gap={0} wrap="nowrap" fz="xs" c="dimmed" flex="none">
+      <span>
+        <span className="unseen-on-phones">Times in </span>
+        {zoneName(zone)}
+      </span>
+      {zoneName("local") !== zoneName("utc") && (
+        <Button
+          size="xs"
+          px="xs"
+          variant="subtle"
+          onClick={() => setZone(zone === "local" ? "utc" : "local")}
+        >
+          {zone === "local" ? "Show UTC" : "Show local time"}
+        </Button>
+      )}
+    </Group>
   );
 }
 
@@ -107,11 +113,19 @@ export function ExactTime({ at }: { readonly at: string | null }) {
   );
 }
 
-const DAY_FORMAT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+const DAY_FORMATS = inZones({
+  year: "numeric",
+  month: "short",
+  day: "numeric",
+  hour: "numeric",
+  minute: "2-digit",
+  timeZoneName: "short",
+});
 
-/** Shows a date with hours and minutes, for times long ago. */
+/** Shows a date with hours and minutes, for times far away. */
 export function Day({ at }: { readonly at: string }) {
-  return <time dateTime={at}>{DAY_FORMAT.format(new Date(at))}</time>;
+  const [zone] = useZone();
+  return <time dateTime={at}>{DAY_FORMATS[zone].format(new Date(at))}</time>;
 }
 
 export function LastUsed({ at }: { readonly at: string | null }) {

@@ -89,9 +89,12 @@ function Fields({ event }: EventProps) {
   return (
     <dl className={css.fields}>
       {bodyFields(event).map(({ path, type, presence, meaning }) => (
-        <div key={path}>
+        <div key={path} data-depth={path.split(".").length - 1 || undefined}>
           <dt>
-            <code>{path}</code>{" "}
+            <code>
+              <span className={css.outer}>{outerOf(path)}</span>
+              {path.slice(outerOf(path).length)}
+            </code>{" "}
             <Text span size="xs" c="dimmed">
               {presence === "always" ? type : `${type}, optional`}
             </Text>
@@ -104,6 +107,9 @@ function Fields({ event }: EventProps) {
     </dl>
   );
 }
+
+/** Returns the part of a path that names the objects around its field, such as `review.`. */
+const outerOf = (path: string): string => path.slice(0, path.lastIndexOf(".") + 1);
 
 /** Replaces text between backticks by `<code>` elements. */
 function withCode(text: string) {

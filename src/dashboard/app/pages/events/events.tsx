@@ -95,7 +95,7 @@ function Category({ title, events }: CategoryProps) {
         lines={css.lines}
         columns={({ value, description, in_batch: isInBatch, subscribable }) => ({
           Event: (
-            <PageLink href={`/events/${value}`} className="row-link">
+            <PageLink href={`/events/${value}`} className={`row-link ${css.name}`}>
               <code>{value}</code>
             </PageLink>
           ),

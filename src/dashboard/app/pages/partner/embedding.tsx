@@ -4,6 +4,7 @@ import {
   Group,
   Paper,
   SegmentedControl,
+  Skeleton,
   Stack,
   Text,
   Textarea,
@@ -169,17 +170,20 @@ function TryLink() {
               </>
             )}
           </Stack>
-          <Paper withBorder mih={480} style={{ alignContent: "center" }}>
+          <Paper withBorder>
             {hasPreview ? (
               <LivePreview options={{ ...themed, access: "read" }} />
             ) : (
-              <Stack align="center" p="lg" ta="center">
-                <Dimmed size="sm">
-                  Read-only, in your colour and the chosen theme. Loading it adds a visit to the
-                  audit log.
-                </Dimmed>
-                <Button onClick={() => setPreview(true)}>Load preview</Button>
-              </Stack>
+              <>
+                <Sketch />
+                <Stack align="center" p="lg" pt={0} ta="center">
+                  <Dimmed size="sm">
+                    Your webhook pages, read-only, in your color and the chosen theme. Loading them
+                    adds a visit to the audit log.
+                  </Dimmed>
+                  <Button onClick={() => setPreview(true)}>Load preview</Button>
+                </Stack>
+              </>
             )}
           </Paper>
         </div>
@@ -192,6 +196,30 @@ function TryLink() {
         <CodeBlock label="On your page" code={FRAME_EXAMPLE} />
       </Section>
     </>
+  );
+}
+
+/** Outline of the page that the preview shows: a heading, two subscriptions, and their figures. */
+function Sketch() {
+  return (
+    <Stack p="lg" gap="lg" aria-hidden>
+      <Skeleton animate={false} h={20} w="45%" />
+      {["Immediate", "Batch"].map((kind) => (
+        <Paper key={kind} withBorder p="md">
+          <Group gap="sm" mb="md">
+            <Text size="sm" fw={600} c="dimmed">
+              {kind}
+            </Text>
+            <Skeleton animate={false} h={14} w="40%" />
+          </Group>
+          <Group grow>
+            <Skeleton animate={false} h={36} />
+            <Skeleton animate={false} h={36} />
+            <Skeleton animate={false} h={36} />
+          </Group>
+        </Paper>
+      ))}
+    </Stack>
   );
 }
 

@@ -18,7 +18,7 @@ import { ConfirmedAction } from "../../ui/dialog.tsx";
 import { Choice } from "../../ui/form.tsx";
 import { Form, type FormState, useForm } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { PageHeader, Section, ErrorText } from "../../ui/layout.tsx";
+import { Dimmed, PageHeader, Section, ErrorText } from "../../ui/layout.tsx";
 import { notify } from "../../ui/notify.ts";
 import { SecretOnRequest } from "../../ui/secret.tsx";
 import { ErrorNotice, Loaded } from "../../ui/states.tsx";
@@ -32,6 +32,7 @@ import {
   useAlertActions,
 } from "./alert-data.ts";
 import { labelled } from "./form/endpoint-fields.tsx";
+import css from "./webhooks.module.css";
 
 export function Page() {
   const alerts = useQuery(alertsOptions(useApi()));
@@ -77,7 +78,7 @@ function AlertForm({ settings }: { readonly settings: AlertSettings }) {
         >
           <TextInput
             label="Alert URL"
-            description="Choose another endpoint than that of your events, which may be the one that fails."
+            description="Use an endpoint different from that of your events, which may be the one that fails."
             placeholder="https://example.com/webhooks/alerts"
             type="url"
             inputMode="url"
@@ -131,7 +132,8 @@ function Mails({ form, children }: FieldsProps & { readonly children: ReactNode 
       <Minutes
         before="Send at most one email every"
         label="Minutes between emails"
-        after="minutes (0 sends each alert at once). A disabled subscription is always reported at once."
+        after="minutes"
+        hint="0 sends each alert at once. A disabled subscription is always reported at once."
         range={[0, 1_440]}
         value={digestMinutes}
         onChange={(value) => form.edit({ digest_minutes: value })}
@@ -209,10 +211,10 @@ function Kinds({ form }: FieldsProps) {
         />
       </Group>
       <Checkbox.Group
-        label="This many events in a row could not be delivered"
+        label="Several events in a row fail for good"
         value={[...kinds]}
         onChange={(next) => form.edit({ kinds: next.filter(isAlertKind) })}
-        description="An event fails for good after four attempts without a 2xx status, or one with HTTP 410. After 20 such events in a row the subscription is disabled."
+        description="Choose after how many. An event fails for good after four attempts without a 2xx status, or one with HTTP 410. After 20 such events in a row the subscription is disabled."
       >
         <Group gap="lg" mt="xs">
           {FAILURE_COUNTS.map(([kind, count]) => (
@@ -224,11 +226,12 @@ function Kinds({ form }: FieldsProps) {
         label="A subscription is disabled"
         description="Always on, because nothing is sent from then on."
         disabled
+        className={css.alwaysOn}
         {...box("disabled")}
       />
       <Checkbox
         label="Your endpoint works again"
-        description="After an alert about its trouble."
+        description="Sent only after an alert about a problem."
         {...box("recovered")}
       />
       {form.errorOf("kinds") !== undefined && (
@@ -245,6 +248,7 @@ interface MinutesProps {
   /** Name of the field for screen readers. */
   readonly label: string;
   readonly after: string;
+  readonly hint?: string;
   readonly range: readonly [min: number, max: number];
   readonly value: number;
   readonly disabled?: boolean;
@@ -253,7 +257,16 @@ interface MinutesProps {
 }
 
 /** Sentence that contains a field for a number of minutes. */
-function Minutes({ before, label, after, range: [min, max], error, ...props }: MinutesProps) {
+function Minutes(given: MinutesProps) {
+  const {
+    before,
+    label,
+    after,
+    hint,
+    range: [min, max],
+    error,
+    ...props
+  } = given;
   return (
     <Stack gap={4}>
       <Group gap="xs" component="span">
@@ -275,6 +288,7 @@ function Minutes({ before, label, after, range: [min, max], error, ...props }: M
           {after}
         </Text>
       </Group>
+      {hint !== undefined && <Dimmed>{hint}</Dimmed>}
       {error !== undefined && <ErrorText>{labelled("The number", error)}</ErrorText>}
     </Stack>
   );

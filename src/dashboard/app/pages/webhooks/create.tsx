@@ -1,4 +1,4 @@
-import { Button, Group, Paper, Stack, Stepper, Title } from "@mantine/core";
+import { Box, Button, Group, Paper, Stack, Stepper, Text, Title } from "@mantine/core";
 import "@mantine/core/styles/Stepper.css";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
@@ -11,7 +11,7 @@ import { Icon } from "../../ui/icon.tsx";
 import { PageHeader } from "../../ui/layout.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";
 import { useReader } from "./data/data.ts";
-import { areComplete, type Draft, labelFor, newDraft, urlHint } from "./data/draft.ts";
+import { type Draft, labelFor, missingIn, newDraft, urlHint } from "./data/draft.ts";
 import { type DeliveryKind, type Subscription, subscriptionsOptions } from "./data/reads.ts";
 import { KINDS } from "./data/subscription-words.ts";
 import { useCreateSubscription } from "./data/use-subscription-actions.ts";
@@ -19,6 +19,7 @@ import { DeliverySettings, EventFields, WithPreview } from "./form/delivery-fiel
 import { type FieldsProps, IntervalField, LabelField, UrlField } from "./form/endpoint-fields.tsx";
 import { NewHeaders } from "./form/own-headers.tsx";
 import { keepSecrets } from "./form/verify-code.tsx";
+import { UrlText } from "./stats/health-summary.tsx";
 import { VerifyStep } from "./verify-step.tsx";
 import css from "./webhooks.module.css";
 
@@ -90,15 +91,13 @@ interface CreateFormProps {
 function CreateForm({ taken, initialKind }: CreateFormProps) {
   const [step, setStep] = useState(0);
   const form = useCreation(initialKind, () => setStep(0));
-  const { label, webhook_url: url, headers } = form.draft;
-  const isUrl = url !== "" && urlHint(url.trim())?.kind !== "error";
-  const isReady = label.trim() !== "" && isUrl && areComplete(headers);
+  const missing = missingIn(form.draft);
   const isFirst = step === 0;
   return (
     <>
       <SubscriptionCreationSteps
         active={step}
-        onStep={(next) => (next === 0 || isReady) && setStep(Math.min(next, 1))}
+        onStep={(next) => (next === 0 || missing === undefined) && setStep(Math.min(next, 1))}
       />
       <Paper
         withBorder
@@ -121,9 +120,11 @@ function CreateForm({ taken, initialKind }: CreateFormProps) {
                   Back
                 </Button>
               )}
-              <SubmitButton form={form} isReady={isReady}>
-                {isFirst ? "Continue" : "Create subscription"}
-              </SubmitButton>
+              <Group gap="sm">
+                <SubmitButton form={form} missing={missing}>
+                  {isFirst ? "Continue" : "Create subscription"}
+                </SubmitButton>
+              </Group>
             </Group>
           }
         >
@@ -137,18 +138,59 @@ function CreateForm({ taken, initialKind }: CreateFormProps) {
               <NewHeaders form={form} />
             </>
           ) : (
-            <WithPreview form={form}>
-              <Stack gap="lg">
-                <EventFields form={form} />
-                <DeliverySettings form={form} />
-              </Stack>
-            </WithPreview>
+            <>
+              <Destination form={form} />
+              <WithPreview form={form}>
+                <Stack gap="lg">
+                  <EventFields form={form} />
+                  <Advanced form={form} />
+                </Stack>
+              </WithPreview>
+            </>
           )}
         </Form>
       </Paper>
     </>
   );
 }
+
+/** Repeats where the events go, and that only a development server allows some addresses. */
+function Destination({ form }: FieldsProps) {
+  const url = form.draft.webhook_url.trim();
+  return (
+    <Text size="sm">
+      Events go to <UrlText url={url} />. {urlHint(url)?.text}
+    </Text>
+  );
+}
+
+/**
+ * Settings that most subscriptions leave as they are, folded unless the user has changed one. Those of a batch are a
+ * single switch.
+ */
+function Advanced({ form }: FieldsProps) {
+  const { draft } = form;
+  const [isChanged] = useState(() => {
+    const usual = newDraft(draft.delivery_kind);
+    return SETTINGS.some((name) => draft[name] !== usual[name]);
+  });
+  if (draft.delivery_kind === "batch") return <DeliverySettings form={form} />;
+  return (
+    <details open={isChanged}>
+      <summary>Advanced: order, headers and our emails</summary>
+      <Box mt="md">
+        <DeliverySettings form={form} />
+      </Box>
+    </details>
+  );
+}
+
+const SETTINGS = [
+  "ordering",
+  "standard_webhooks",
+  "sequence_headers",
+  "suppress_native_notifications",
+] as const;
 
 /** Holds the form of a new subscription. The label is derived from the URL until the user edits the label. */
 function useCreation(kind: DeliveryKind, onEndpointError: () => void): FormState<Draft> {

@@ -1,4 +1,4 @@
-import { Alert, Paper, Stack, Text } from "@mantine/core";
+import { Paper, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 
@@ -8,14 +8,13 @@ import { Sparkline } from "../../ui/chart/sparkline.tsx";
 import { CodeBlock } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { duration, number, percent, sentence } from "../../ui/format.ts";
-import { Icon } from "../../ui/icon.tsx";
 import { Dimmed, NamedValue, PageLink, Panel, TextLink, useIsNarrow } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { Countdown, ExactTime, Time, useNow } from "../../ui/time.tsx";
 import { alertPhrase } from "./alert-data.ts";
+import { Blocked } from "./blocked.tsx";
 import { useIsReadOnly, useReader } from "./data/data.ts";
 import {
-  deliveryOptions,
   type Health,
   healthOptions,
   type Incident,
@@ -31,7 +30,6 @@ import {
 import {
   conditionOf,
   DISABLED_AFTER,
-  isRetryShown,
   problemOf,
   type TroublePeriod,
 } from "./data/subscription-words.ts";
@@ -49,14 +47,19 @@ export function Overview({ subscription }: SubscriptionProps) {
   const condition = conditionOf(subscription, health.data);
   const now = useNow(MINUTE_MS);
   const retry = isActive && health.data !== undefined && (
-    <Retry subscription={subscription} health={health.data} />
+    <Blocked subscription={subscription} health={health.data} />
   );
   const problem =
     incident && health.data && problemOf(condition, incident, { health: health.data, now });
   return (
     <Stack gap="lg">
       {incident && problem ? (
-        <Problem id={id} incident={incident} problem={problem}>
+        <Problem
+          subscription={subscription}
+          incident={incident}
+          problem={problem}
+          blockedBy={isActive ? (health.data?.blocked_by ?? null) : null}
+        >
           {retry}
         </Problem>
       ) : (
@@ -118,56 +121,14 @@ function Further({ subscription, health }: HealthProps) {
   );
 }
 
-function Retry({ subscription, health }: HealthProps) {
-  const { blocked_by: eventId } = health;
-  if (eventId === null || !isRetryShown(subscription, health)) return null;
-  return <Blocked {...{ subscription, health, eventId }} />;
-}
-
-/** Explains that the first event in the queue waits for its retry and blocks the events behind it. */
-function Blocked({ subscription, eventId, health }: HealthProps & { readonly eventId: string }) {
-  const next =
-    useQuery(deliveryOptions(useReader(), subscription.id, eventId)).data?.attempts.at(-1)
-      ?.next_attempt_at ?? null;
-  const href = `/webhooks/${subscription.id}/deliveries/${eventId}`;
-  const isReadOnly = useIsReadOnly();
-  const isPerReview = subscription.ordering === "review";
-  const title = isPerReview
-    ? "An event is blocking later events of its review"
-    : "An event is blocking later events";
-  return (
-    <Alert color="yellow" icon={<Icon name="clock" />} title={title}>
-      <Text size="sm">
-        <TextLink href={href}>Event {eventId}</TextLink> {timesInWords(health)}{" "}
-        <Time at={health.blocked_since} />.
-        {next !== null && (
-          <>
-            {" "}
-            The next attempt is <Countdown to={next} />.
-          </>
-        )}
-        {isPerReview
-          ? " Later events of its review are sent after it, in order. Events of other reviews are sent as usual."
-          : " Later events are sent after it, in order."}
-        {!isReadOnly &&
-          !isPerReview &&
-          subscription.delivery_kind === "immediate" &&
-          " If order matters only within one review, choose “Strict per review” in the settings."}
-      </Text>
-    </Alert>
-  );
-}
-
-const timesInWords = ({ blocked_attempts: failed }: Health) =>
-  failed === 1 ? "failed" : `has failed ${number(failed)} times, first`;
-
 /** Maximum number of attempts of which the server counts the causes (contract 6.17). */
 const MAX_COUNTED = 1_000;
 
-interface ProblemProps {
-  readonly id: string;
+interface ProblemProps extends SubscriptionProps {
   readonly incident: Incident;
   readonly problem: TroublePeriod;
+  /** Id of the event that `children` tell of, which waits for its retry; null without one. */
+  readonly blockedBy: string | null;
   /** Next steps for the user, shown below the facts of the incident. */
   readonly children: ReactNode;
 }
@@ -176,8 +137,11 @@ interface ProblemProps {
  * Describes a present problem of the deliveries: its start or the success rate, the last response of the receiver, the
  * number of failed attempts by cause, and the alerts.
  */
-function Problem({ id, incident, problem, children }: ProblemProps) {
+function Problem({ subscription, incident, problem, blockedBy, children }: ProblemProps) {
+  const { id, disabled_at: disabledAt } = subscription;
   const now = useNow(TICK_MS);
+  // Nothing is sent to a disabled subscription, so nothing fails any more.
+  const end = disabledAt === null ? now : Date.parse(disabledAt);
   const failed = incident.causes.reduce((sum, cause) => sum + cause.attempts, 0);
   const { since, rate } = problem;
   return (
@@ -186,14 +150,15 @@ function Problem({ id, incident, problem, children }: ProblemProps) {
         <dl className="value-grid">
           {since !== null && (
             <NamedValue
-              name={rate === null ? "Failing for" : "Partly failing for"}
+              name={failingWords(rate, disabledAt)}
               hint={
                 <>
-                  since <ExactTime at={since} />
+                  {disabledAt === null ? "since" : "until it was disabled, since"}{" "}
+                  <ExactTime at={since} />
                 </>
               }
             >
-              {duration(Math.max(0, now - Date.parse(since)) / 1_000)}
+              {duration(Math.max(0, end - Date.parse(since)) / 1_000)}
             </NamedValue>
           )}
           {rate !== null && (
@@ -209,7 +174,9 @@ function Problem({ id, incident, problem, children }: ProblemProps) {
           </NamedValue>
         </dl>
         {children}
-        {incident.last_answer !== null && <LastAnswer id={id} answer={incident.last_answer} />}
+        {incident.last_answer !== null && (
+          <LastAnswer id={id} answer={incident.last_answer} blockedBy={blockedBy} />
+        )}
         {incident.causes.length > 0 && <Causes incident={incident} />}
         <SentAlerts alerts={incident.alerts} />
       </Stack>
@@ -217,20 +184,31 @@ function Problem({ id, incident, problem, children }: ProblemProps) {
   );
 }
 
-interface LastAnswerProps {
+function failingWords(rate: number | null, disabledAt: string | null): string {
+  if (rate !== null) return "Partly failing for";
+  return disabledAt === null ? "Failing for" : "Failed for";
+}
+
+interface LastAnswerProps extends Pick<ProblemProps, "blockedBy"> {
   readonly id: string;
   readonly answer: NonNullable<Incident["last_answer"]>;
 }
 
-function LastAnswer({ id, answer }: LastAnswerProps) {
+function LastAnswer({ id, answer, blockedBy }: LastAnswerProps) {
   const { title, advice } = diagnosisOf({ outcome: "failed", ...answer });
   const said = answer.response_excerpt ?? "";
   return (
     <Stack gap="sm">
       <Text size="sm">
-        Last response <Time at={answer.at} />, to{" "}
-        <TextLink href={`/webhooks/${id}/deliveries/${answer.event_id}`}>this event</TextLink>:{" "}
-        <b>{title}</b>. {advice}
+        Last response <Time at={answer.at} />
+        {answer.event_id !== blockedBy && (
+          <>
+            , to{" "}
+            <TextLink href={`/webhooks/${id}/deliveries/${answer.event_id}`}>this event</TextLink>:{" "}
+            <b>{title}</b>
+          </>
+        )}
+        . {advice}
       </Text>
       {said !== "" && <CodeBlock label="Response body" isJson code={said} wraps />}
     </Stack>
@@ -307,7 +285,7 @@ function LatestEvents({ id }: { readonly id: string }) {
           ),
           State: <StateBadge state={one.state} />,
           Response: responseOf(one),
-          Time: <Time at={one.attempts.at(-1)?.started_at ?? one.created_at} />,
+          Happened: <Time at={one.created_at} />,
         })}
       />
       <PageLink href={`/webhooks/${id}?tab=deliveries`} display="inline-block" mt="lg">

@@ -19,7 +19,7 @@ import { Deliveries } from "./deliveries/deliveries.tsx";
 import { DisabledBanner } from "./disabled-banner.tsx";
 import { CheckButton } from "./form/endpoint-check.tsx";
 import { eventsInWords, kindTitle } from "./data/subscription-words.ts";
-import { ConditionBadge } from "./stats/health-summary.tsx";
+import { ConditionBadge, UrlText } from "./stats/health-summary.tsx";
 import { Overview } from "./overview.tsx";
 import { EnablingTest, TestEvent } from "./test-event.tsx";
 
@@ -54,7 +54,8 @@ function SubscriptionPage({ subscription }: SubscriptionProps) {
       <PageHeader
         title={subscription.label}
         back={{ href: "/webhooks", title: "Webhooks" }}
-        beside={<Summary subscription={subscription} />}
+        beside={<ConditionBadge subscription={subscription} />}
+        description={<Summary subscription={subscription} />}
         actions={
           <>
             <LiveBadge state={state} />
@@ -132,15 +133,12 @@ function useTab() {
 
 function Summary({ subscription }: SubscriptionProps) {
   return (
-    <>
-      <ConditionBadge subscription={subscription} />
-      <Text ff="monospace" size="xs" truncate title={subscription.webhook_url}>
-        {subscription.webhook_url}
+    <Text size="xs">
+      <UrlText url={subscription.webhook_url} />{" "}
+      <Text span inherit visibleFrom="sm">
+        · {kindTitle(subscription.delivery_kind)} · {eventsInWords(subscription)}
       </Text>
-      <Text size="xs" c="dimmed" truncate visibleFrom="lg">
-        {kindTitle(subscription.delivery_kind)} · {eventsInWords(subscription)}
-      </Text>
-    </>
+    </Text>
   );
 }
 

@@ -6,7 +6,7 @@ import { Link } from "wouter";
 import { Form, SubmitButton, useForm } from "../../ui/form.tsx";
 import { Panel } from "../../ui/layout.tsx";
 import { useReader } from "./data/data.ts";
-import { areComplete, draftOf, hasMoved, movedHeaders, urlHint } from "./data/draft.ts";
+import { draftOf, hasMoved, missingIn, movedHeaders } from "./data/draft.ts";
 import { subscriptionOptions, type SubscriptionProps } from "./data/reads.ts";
 import { useSubscriptionActions } from "./data/use-subscription-actions.ts";
 import { EndpointCheck } from "./form/endpoint-check.tsx";
@@ -63,7 +63,7 @@ export function VerifyStep({ id }: { readonly id: string }) {
       <Panel title="4. Check your endpoint">
         <Text size="sm" mb="sm">
           Up to ten test requests, valid ones and forged ones, show whether your endpoint is ready:
-          whether it refuses a wrong signature, takes a repeat, and answers in time.
+          whether it refuses a wrong signature, accepts a repeated delivery, and answers in time.
         </Text>
         <EndpointCheck id={id} />
       </Panel>
@@ -113,17 +113,16 @@ function UrlForm({ subscription, onSaved }: UrlFormProps) {
         </Button>
       </Group>
     );
-  const isReady =
-    hasMoved(draft, subscription) &&
-    urlHint(draft.webhook_url.trim())?.kind !== "error" &&
-    areComplete(movedHeaders(draft, subscription));
+  const missing = hasMoved(draft, subscription)
+    ? missingIn({ ...draft, headers: movedHeaders(draft, subscription) })
+    : "Enter another URL.";
   return (
     <Form
       form={form}
       gap="xs"
       buttons={
         <Group gap="xs" mb="sm">
-          <SubmitButton form={form} size="xs" isReady={isReady}>
+          <SubmitButton form={form} size="xs" missing={missing}>
             Save URL
           </SubmitButton>
           <Button

@@ -3,11 +3,12 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 
 import { useSession } from "../../session/session.tsx";
-import { milliseconds, number, percent } from "../../ui/format.ts";
+import { number, percent } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { NamedValue, PageHeader, TextLink, PageLink, Dimmed } from "../../ui/layout.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";
 import { Time } from "../../ui/time.tsx";
+import { BlockedCause } from "./blocked.tsx";
 import { useReader, useSeesSecrets, useViewedPartner } from "./data/data.ts";
 import {
   type Health,
@@ -29,7 +30,13 @@ import {
   kindTitle,
 } from "./data/subscription-words.ts";
 import { diagnosisOf, phraseOf } from "./deliveries/attempt-words.ts";
-import { AttemptsSparkline, ConditionBadge, OperatorNote } from "./stats/health-summary.tsx";
+import {
+  AttemptsSparkline,
+  ConditionBadge,
+  OperatorNote,
+  UrlText,
+} from "./stats/health-summary.tsx";
+import { latency } from "./stats/stats-series.ts";
 import css from "./webhooks.module.css";
 
 export function Page() {
@@ -109,7 +116,7 @@ function FirstSteps() {
           </Title>
           <Dimmed size="sm" maw={560} mt={4}>
             Whenever something happens to a review, we POST it to a URL of yours: signed, in order,
-            and again if your endpoint does not take it.
+            and again if your endpoint does not accept it.
           </Dimmed>
         </div>
         <ol className={css.firstSteps}>
@@ -192,7 +199,7 @@ function SlotRow({ subscription }: SubscriptionProps) {
               <ConditionBadge subscription={subscription} />
             </Group>
             <Text size="sm">
-              <span className="mono">{url}</span>{" "}
+              <UrlText url={url} />{" "}
               <Text span inherit c="dimmed">
                 · {kindTitle(kind)} · {eventsInWords(subscription)}
               </Text>
@@ -224,8 +231,10 @@ function SlotFigures({ subscription, health }: SubscriptionProps & { readonly he
   return (
     <div className={css.slotFigures}>
       <dl className="value-grid">
-        <NamedValue name="Success rate (24 h)">{rate === null ? "–" : percent(rate)}</NamedValue>
-        <NamedValue name="p95 latency (24 h)">{milliseconds(health.latency_ms_24h.p95)}</NamedValue>
+        <NamedValue name="Success rate (24 h)" hint="without tests">
+          {rate === null ? "–" : percent(rate)}
+        </NamedValue>
+        <NamedValue name="p95 latency (24 h)">{latency(health.latency_ms_24h.p95)}</NamedValue>
         <NamedValue name={isActive ? "Queued" : "Held"}>{number(pending + held)}</NamedValue>
         <LastFailure id={id} />
       </dl>
@@ -334,6 +343,7 @@ function SlotState({ subscription, health }: SlotStateProps) {
         <>
           <TextLink href={`/webhooks/${id}/deliveries/${retrying}`}>An event</TextLink> is being
           retried; later events {ordering === "review" && "of its review "}wait for it.{" "}
+          <BlockedCause id={id} eventId={retrying} />
         </>
       )}
       {isDegraded && (

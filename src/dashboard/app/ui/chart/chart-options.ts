@@ -58,7 +58,7 @@ function line(context: CanvasRenderingContext2D, from: Point, to: Point): void {
 const DAY_S = 86_400;
 /** Distance in px below which a drag over the chart counts as a click. */
 const CLICK_PX = 6;
-const HOUR_FORMAT = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const HOUR_FORMAT = new Intl.DateTimeFormat(undefined, { hour: "numeric", minute: "2-digit" });
 const DAY_FORMAT = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
 const COUNT_STEPS = [
   1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 1e6, 1e7,

@@ -93,6 +93,19 @@ export function duplicateOf(rows: readonly OwnHeader[], index: number): string |
   return isTwice ? "This name is already used above." : undefined;
 }
 
+/** Returns what the user must still enter about an endpoint, as a request; undefined if nothing is missing. */
+export function missingIn(
+  draft: Pick<Draft, "webhook_url" | "label" | "headers">,
+): string | undefined {
+  const url = draft.webhook_url.trim();
+  if (url === "") return "Enter an https address.";
+  if (urlHint(url)?.kind === "error") return "Correct the URL.";
+  if (draft.label.trim() === "") return "Enter a label.";
+  return areComplete(draft.headers) ? undefined : INCOMPLETE_HEADERS;
+}
+
+export const INCOMPLETE_HEADERS = "Give each header a name and a value.";
+
 export const hasMoved = (draft: Draft, current: Subscription): boolean =>
   draft.webhook_url.trim() !== current.webhook_url;
 

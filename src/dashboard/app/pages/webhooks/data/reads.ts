@@ -170,6 +170,16 @@ export const newestCheckOptions = (id: string) => {
   });
 };
 
+/** Whether the user has asked for a retry of an event at once that has no outcome yet. */
+export const retryingOptions = (id: string, eventId: string) => {
+  const queryKey = subscriptionKey(id, "retrying", eventId);
+  return queryOptions<boolean>({
+    queryKey,
+    queryFn: ({ client }) => client.getQueryData<boolean>(queryKey) ?? false,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+};
+
 const DELIVERIES_PER_PAGE = 100;
 
 export function readDeliveries(

@@ -54,7 +54,7 @@ export function disabledBecause({
     return `because ${failures} events in a row could not be delivered`;
   if (reason === "operator") return "by the platform";
   if (reason === "suspended") return "because the company is suspended";
-  if (reason === "manual") return "by hand";
+  if (reason === "manual") return "manually";
   return reason === null ? "" : `(${reason.replaceAll("_", " ")})`;
 }
 
@@ -62,16 +62,19 @@ export function disabledBecause({
 const TROUBLE_FROM = 2;
 
 /**
- * Returns the state of a disabled subscription, or the condition of an active one. A healthy subscription without any
- * success is `active`, because nothing has shown yet that it works.
+ * Returns the state of a disabled subscription, or the condition of an active one. A healthy subscription is `retrying`
+ * while an event waits for its retry, and `active` without any success, because nothing has shown yet that it works.
  */
 export function conditionOf(
-  { is_active: isActive }: Pick<Subscription, "is_active">,
-  health: Pick<Health, "condition" | "last_success_at"> | undefined,
+  subscription: Pick<Subscription, "is_active" | "ordering">,
+  health: Pick<Health, "condition" | "last_success_at" | "blocked_attempts"> | undefined,
 ) {
-  if (!isActive) return "disabled";
-  const condition = health?.condition ?? "active";
-  return condition === "healthy" && health?.last_success_at === null ? "active" : condition;
+  if (!subscription.is_active) return "disabled";
+  if (health === undefined) return "active";
+  const { condition, last_success_at: success } = health;
+  if (condition !== "healthy") return condition ?? "active";
+  if (isRetryShown(subscription, health)) return "retrying";
+  return success === null ? "active" : condition;
 }
 
 /** Number of permanent failures in a row that disables a subscription (contract 7.9). */

@@ -8,6 +8,7 @@ import {
   newestCheckOptions,
   type Reader,
   RESENT,
+  retryingOptions,
   type Subscription,
   subscriptionAt,
   subscriptionKey,
@@ -135,6 +136,30 @@ function settingActions(reader: Reader, queries: QueryClient, id: string) {
   };
 }
 
+/** Time in ms for which the page follows a retry: that of an attempt, with some more for its start. */
+const FOLLOWED_MS = 20_000;
+const FOLLOW_MS = 500;
+
+/** Reads a delivery that waits for a retry again and again until the retry has an outcome. */
+async function followRetry(reader: Reader, queries: QueryClient, [id, eventId]: [string, string]) {
+  const options = { ...deliveryOptions(reader, id, eventId), staleTime: 0 };
+  const { queryKey } = retryingOptions(id, eventId);
+  const last = queries.getQueryData(options.queryKey)?.attempts.at(-1)?.id;
+  queries.setQueryData(queryKey, true);
+  try {
+    for (let ms = 0; ms < FOLLOWED_MS; ms += FOLLOW_MS) {
+      const delivery = await queries.fetchQuery(options);
+      if (delivery.state !== "waiting" || delivery.attempts.at(-1)?.id !== last) break;
+      await new Promise((resolve) => {
+        setTimeout(resolve, FOLLOW_MS);
+      });
+    }
+  } catch {
+    // The queries of the page read the delivery again, and show the error.
+  }
+  queries.setQueryData(queryKey, false);
+}
+
 function deliveryActions(reader: Reader, queries: QueryClient, id: string) {
   const subscription = subscriptionAt(reader.api, id);
   /** Counts the events of resends again after a request that queues some of them. */
@@ -162,6 +187,11 @@ function deliveryActions(reader: Reader, queries: QueryClient, id: string) {
     redeliver: async (eventId: string) => {
       await countAgain(answerOf(deliveryAt(reader.api, id, eventId).redeliver.post()));
       await queries.invalidateQueries({ queryKey: deliveryOptions(reader, id, eventId).queryKey });
+    },
+    /** Makes the retry that an event waits for at once. The page follows it until it has an outcome. */
+    retry: async (eventId: string) => {
+      await countAgain(answerOf(deliveryAt(reader.api, id, eventId).redeliver.post()));
+      void followRetry(reader, queries, [id, eventId]);
     },
     /**
      * Queues events that are no longer in the queue again, in the order of `eventIds`. Returns the number of queued

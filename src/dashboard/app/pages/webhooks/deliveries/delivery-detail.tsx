@@ -19,6 +19,7 @@ import {
   isTest,
   type ListedDelivery,
   listedDeliveryOptions,
+  retryingOptions,
   subscriptionOptions,
 } from "../data/reads.ts";
 import { AttemptCard } from "./attempt-card.tsx";
@@ -190,6 +191,7 @@ interface SummaryProps extends DetailProps {
 function Summary({ id, delivery, about, words, hasNumbers }: SummaryProps) {
   const { event_id: eventId, state, attempts, settled_at: settledAt } = delivery;
   const next = settledAt === null ? attempts.at(-1)?.next_attempt_at : null;
+  const isRetrying = useQuery(retryingOptions(id, eventId)).data ?? false;
   return (
     <Paper withBorder p="md">
       <Stack gap="sm">
@@ -197,7 +199,8 @@ function Summary({ id, delivery, about, words, hasNumbers }: SummaryProps) {
           <StateBadge state={state} />
           <Text size="sm">
             {words}
-            {state === "waiting" && next !== null && next !== undefined && (
+            {state === "waiting" && isRetrying && " The retry is on its way …"}
+            {state === "waiting" && !isRetrying && next !== null && next !== undefined && (
               <>
                 {" "}
                 Next attempt <Countdown to={next} />.
@@ -214,6 +217,15 @@ function Summary({ id, delivery, about, words, hasNumbers }: SummaryProps) {
               about &&
               !isTest(about) && { "Sequence number": <Sequence id={id} of={delivery.sequence} /> }),
             ...(about && about.review_id !== null && { Review: <Review id={id} about={about} /> }),
+            ...(about &&
+              about.external_review_id !== null && {
+                "ID on the review site": (
+                  <CopyableId
+                    id={about.external_review_id}
+                    label="Copy the ID on the review site"
+                  />
+                ),
+              }),
           })}
         />
       </Stack>
@@ -248,8 +260,7 @@ function Review({ id, about }: ReviewProps) {
   const search = new URLSearchParams({ tab: "deliveries", review_id: String(about.review_id) });
   return (
     <>
-      {about.rate !== null && `${about.rate} ★ · `}
-      {about.external_review_id} · {about.store_name} ·{" "}
+      {about.rate !== null && `${about.rate} ★ · `}#{about.review_id} · {about.store_name} ·{" "}
       <TextLink href={`/webhooks/${id}?${search}`}>All events of this review</TextLink>
     </>
   );

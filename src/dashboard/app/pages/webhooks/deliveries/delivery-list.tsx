@@ -9,9 +9,9 @@ import { milliseconds } from "../../../ui/format.ts";
 import { List } from "../../../ui/list.tsx";
 import type { PagedList } from "../../../ui/pages.ts";
 import { EmptyState } from "../../../ui/states.tsx";
-import { clockTime, shortTime, useZone, type Zone, ZoneButton } from "../../../ui/time.tsx";
+import { clockTime, shortTime, useZone, type Zone, ZoneSwitch } from "../../../ui/time.tsx";
 import type { FollowAttempts } from "../data/data.ts";
-import type { DeliveryFilter } from "../data/filters.ts";
+import { type DeliveryFilter, type Outcome, OUTCOMES } from "../data/filters.ts";
 import { isTest, type ListedDelivery, type Subscription } from "../data/reads.ts";
 import { listedFilterOf } from "../data/resent.ts";
 import { ATTEMPTS, diagnosisOf, OUTCOME_WORDS, phraseOf } from "./attempt-words.ts";
@@ -58,7 +58,7 @@ export function DeliveryList(props: DeliveryListProps) {
       <div ref={top} />
       <div className={css.listHead}>
         <div className="grows">{above}</div>
-        <ZoneButton />
+        <ZoneSwitch />
         {list.slots.length > 0 && (
           <Button size="xs" variant="default" onClick={isPaused ? jump : pause}>
             {isPaused ? "Resume updates" : "Pause updates"}
@@ -79,20 +79,45 @@ export function DeliveryList(props: DeliveryListProps) {
         end="There are no older deliveries. Attempts are kept for 30 days."
       >
         {() => (
-          <DataTable
-            caption="Events"
-            rows={list.slots}
-            list={list}
-            rowKey={eventIdOf}
-            lines={css.lines}
-            heights={open === undefined ? HEIGHTS : SPLIT_HEIGHTS}
-            {...lines}
-          />
+          <>
+            <Legend />
+            <DataTable
+              caption="Events"
+              rows={list.slots}
+              list={list}
+              rowKey={eventIdOf}
+              lines={css.lines}
+              heights={open === undefined ? HEIGHTS : SPLIT_HEIGHTS}
+              {...lines}
+            />
+          </>
         )}
       </List>
     </div>
   );
 }
+
+/** Order of the list, and the meaning of the dots. */
+function Legend() {
+  return (
+    <p className={css.legend}>
+      <span>Newest activity first.</span>
+      {OUTCOMES.map((outcome) => (
+        <span key={outcome} className={css.dots}>
+          <span className={css.dot} data-outcome={outcome} />
+          {DOT_WORDS[outcome]}
+        </span>
+      ))}
+    </p>
+  );
+}
+
+const DOT_WORDS: Readonly<Record<Outcome, string>> = {
+  delivered: "delivered",
+  retry: "retried",
+  failed: "failed",
+  interrupted: "interrupted",
+};
 
 const eventIdOf = ({ event_id: eventId }: ListedDelivery): string => eventId;
 const HEIGHTS = [41, 77] as const;
@@ -120,12 +145,20 @@ function useLines(
     });
     return {
       columns: (delivery: ListedDelivery) => {
-        const { listed_at: at } = delivery;
+        const { created_at: at } = delivery;
+        const later = laterIn(delivery, zone);
         return {
           Time: (
-            <time className="tabular" dateTime={at}>
-              {shortTime(at, zone)}
-            </time>
+            <>
+              <time className="tabular" dateTime={at}>
+                {shortTime(at, zone)}
+              </time>
+              {later !== undefined && (
+                <span className={`finding tabular ${css.later}`} title={later}>
+                  {later}
+                </span>
+              )}
+            </>
           ),
           Event: (
             <>
@@ -159,6 +192,18 @@ function useLines(
   }, [id, search, onOpen, open, zone]);
 }
 
+/** Time in ms after an event from which the place of its row in the list would surprise. */
+const LATER_MS = 30_000;
+
+/** Returns the time by which the list sorts an event, if it is later than the event itself. */
+function laterIn({ created_at: created, listed_at: listed, attempts }: ListedDelivery, zone: Zone) {
+  if (Date.parse(listed) - Date.parse(created) < LATER_MS) return undefined;
+  const what = attempts.some((one) => one.started_at === listed) ? "attempt" : "queued";
+  const isSameDay =
+    shortTime(created, zone).split(",")[0] === shortTime(listed, zone).split(",")[0];
+  return `${what} ${isSameDay ? clockTime(listed, zone) : shortTime(listed, zone)}`;
+}
+
 interface NoDeliveriesProps extends Pick<PagedList<ListedDelivery>, "pages"> {
   readonly filter: DeliveryFilter;
 }
@@ -181,7 +226,7 @@ function NoDeliveries({ filter, pages }: NoDeliveriesProps) {
           variant="subtle"
           onClick={() => setParams({ tab: "deliveries", external_review_id: reviewId })}
         >
-          Search for {reviewId} as the id on the review site
+          Search for {reviewId} as the ID on the review site
         </Button>
       )}
       {pages.hasNextPage && (
@@ -200,18 +245,15 @@ function NoDeliveries({ filter, pages }: NoDeliveriesProps) {
 const DOTS = 5;
 
 function Review({ delivery }: { readonly delivery: ListedDelivery }) {
-  const { review_id: id, external_review_id: own, rate, store_name: store } = delivery;
+  const { review_id: id, rate, store_name: store } = delivery;
   if (isTest(delivery)) return <span className="finding">Test</span>;
   if (id === null) return <span className="finding">{store ?? "–"}</span>;
   return (
     <>
       <span>
-        {rate !== null && <span title={`${rate} of 5 stars`}>{rate} ★ · </span>}
-        {own}
+        {rate !== null && <span title={`${rate} of 5 stars`}>{rate} ★ · </span>}#{id}
       </span>{" "}
-      <span className="finding">
-        #{id} · {store}
-      </span>
+      <span className="finding">{store}</span>
     </>
   );
 }

@@ -4,7 +4,12 @@ import { useQuery } from "@tanstack/react-query";
 import { ConfirmedAction } from "../../../ui/dialog.tsx";
 import { Icon } from "../../../ui/icon.tsx";
 import { useIsReadOnly, useReader } from "../data/data.ts";
-import { type Attempt, type Delivery, subscriptionOptions } from "../data/reads.ts";
+import {
+  type Attempt,
+  type Delivery,
+  retryingOptions,
+  subscriptionOptions,
+} from "../data/reads.ts";
 import { NothingSent } from "../stats/health-summary.tsx";
 import { useSubscriptionActions } from "../data/use-subscription-actions.ts";
 import { ATTEMPTS } from "./attempt-words.ts";
@@ -20,17 +25,19 @@ interface RedeliverButtonProps extends Pick<ButtonProps, "size"> {
 export function RedeliverButton({ id, delivery, size = "sm" }: RedeliverButtonProps) {
   const { event_id: eventId, state, attempts } = delivery;
   const isActive = useQuery(subscriptionOptions(useReader(), id)).data?.is_active ?? true;
-  const { redeliver } = useSubscriptionActions(id);
+  const isRetrying = useQuery(retryingOptions(id, eventId)).data ?? false;
+  const { redeliver, retry } = useSubscriptionActions(id);
   if (useIsReadOnly() || state === "pending" || state === "held") return null;
   const button = { size, leftSection: <Icon name="refresh" size={16} /> };
   if (state === "waiting")
     return (
       <ConfirmedAction
-        label="Retry now …"
-        button={button}
+        label={isRetrying ? "Retrying …" : "Retry now …"}
+        // Not disabled, because the button would lose the focus that the dialog returns to it.
+        button={{ ...button, "data-disabled": isRetrying }}
         title="Retry this event now"
         action="Retry now"
-        onConfirm={() => redeliver(eventId)}
+        onConfirm={() => retry(eventId)}
         done="The retry is on its way."
       >
         {retryInWords((attempts.at(-1)?.attempt ?? 0) + 1)}

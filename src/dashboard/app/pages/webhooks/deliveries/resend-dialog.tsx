@@ -1,8 +1,8 @@
-import { Alert, Button, Checkbox, Group, Progress, Stack, Text } from "@mantine/core";
+import { Alert, Anchor, Button, Checkbox, Group, Progress, Stack, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { skipToken, useQuery } from "@tanstack/react-query";
 import { useRef, useState } from "react";
-import { useSearchParams } from "wouter";
+import { Link, useSearchParams } from "wouter";
 
 import { numbersText, readRanges } from "../../../../../outbox/event-numbers.ts";
 import { Confirm } from "../../../ui/dialog.tsx";
@@ -15,6 +15,7 @@ import type { DeliveryFilter } from "../data/filters.ts";
 import {
   type Delivery,
   MAX_RESENT_EVENTS,
+  readDeliveries,
   resendableOptions,
   type Subscription,
 } from "../data/reads.ts";
@@ -126,12 +127,18 @@ function ResendDialog({ subscription, onClose }: ResendProps & { readonly onClos
         ) : (
           <>
             <TimeField label="Since" value={since} onChange={setSince} />
-            <TimeField label="Until (now, if empty)" value={until} onChange={setUntil} />
+            <TimeField
+              label="Until"
+              description="Now, if empty."
+              value={until}
+              onChange={setUntil}
+            />
           </>
         )}
         <Text size="sm" aria-live="polite">
           {words}
         </Text>
+        <Waiting id={id} onShow={onClose} />
         {sent !== undefined && (
           <Group gap="sm" wrap="nowrap">
             <Progress
@@ -149,6 +156,29 @@ function ResendDialog({ subscription, onClose }: ResendProps & { readonly onClos
         )}
       </Stack>
     </Confirm>
+  );
+}
+
+/** Tells of the events that wait for a retry, which are not resent, and where to send them at once. */
+function Waiting({ id, onShow }: { readonly id: string; readonly onShow: () => void }) {
+  const reader = useReader();
+  const { data } = useQuery({
+    queryKey: ["waiting", id],
+    queryFn: () => readDeliveries(reader, id, { state: "waiting" }, {}),
+    gcTime: 0,
+  });
+  const count = data?.data.length ?? 0;
+  if (count === 0) return null;
+  const more = data?.next_cursor === null ? "" : " or more";
+  const href = `/webhooks/${id}?tab=deliveries&state=waiting`;
+  return (
+    <Alert color="yellow">
+      {count === 1 ? "1 event waits" : `${number(count)}${more} events wait`} for a retry. “Retry
+      now” on {count === 1 ? "it" : "each of them"} sends it at once.{" "}
+      <Anchor component={Link} href={href} inherit underline="always" onClick={onShow}>
+        Show {count === 1 ? "this event" : "these events"}
+      </Anchor>
+    </Alert>
   );
 }
 
@@ -199,7 +229,11 @@ function useUndelivered(id: string, period: Period | undefined) {
   if (error !== null) return { count: 0, words: error.message };
   if (period === undefined) return { count: 0, words: "Choose the start of the period." };
   if (count === undefined) return { count: 0, words: "Counting …" };
-  if (count === 0) return { count, words: "All events of this period are delivered or queued." };
+  if (count === 0)
+    return {
+      count,
+      words: "Nothing to resend: all events of this period are delivered or still queued.",
+    };
   const which = `${count >= MAX_RESENT_EVENTS ? "The oldest " : ""}${counted(count, "undelivered event")}`;
   const words = `${which} of this period will be resent, oldest first, with the same X-SVC-Delivery.`;
   return { count, words };

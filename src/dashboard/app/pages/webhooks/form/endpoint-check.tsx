@@ -31,9 +31,9 @@ export function CheckButton({ subscription }: SubscriptionProps) {
       </Button>
       <Dialog opened={opened} onClose={close} title="Check your endpoint" size="lg">
         <Text size="sm" mb="md">
-          We send up to ten test requests, valid ones and forged ones, and tell you what your
-          endpoint gets wrong. Nothing is retried, and your deliveries go on as usual.{" "}
-          <GuideLink guide="going-live#check-your-endpoint">Guide</GuideLink>
+          We send up to ten test requests, valid ones and forged ones, which show whether your
+          endpoint follows each of our rules. Nothing is retried, and your deliveries go on as
+          usual. <GuideLink guide="going-live#check-your-endpoint">Guide</GuideLink>
         </Text>
         {subscription.is_active ? (
           <EndpointCheck id={subscription.id} variant="filled" />
@@ -140,7 +140,7 @@ function Result({ report: { findings } }: ReportProps) {
   const others = [
     ...(warnings.length > 0 ? [counted(warnings.length, "warning")] : []),
     ...(undecided.length > 0 ? [`${undecided.length} not decided`] : []),
-    `${passed.length} passed`,
+    `${counted(passed.length, "rule")} passed`,
   ];
   return (
     <Stack gap="sm">
@@ -158,7 +158,15 @@ function Result({ report: { findings } }: ReportProps) {
   );
 }
 
-const RULES = new Map<string, string>(FINDING_RULES.map(({ code, rule }) => [code, rule]));
+const RULES = new Map<string, (typeof FINDING_RULES)[number]>(
+  FINDING_RULES.map((one) => [one.code, one]),
+);
+
+/** Says what happened at a rule that failed, and names any other rule. */
+function findingInWords({ code, passed }: CheckFinding): string {
+  const { rule, failure } = RULES.get(code) ?? { rule: sentence(code), failure: sentence(code) };
+  return passed === false ? failure : rule;
+}
 
 interface FindingsProps {
   readonly title: string;
@@ -166,7 +174,7 @@ interface FindingsProps {
   readonly icon: IconName;
 }
 
-/** Lists findings with the rule of each, the response that decides it, and what to change. */
+/** Lists findings in words, with the response that decides each that failed, and what to change. */
 function Findings({ title, findings, icon }: FindingsProps) {
   if (findings.length === 0) return null;
   return (
@@ -180,7 +188,7 @@ function Findings({ title, findings, icon }: FindingsProps) {
             <Icon name={icon} size={16} />
             <div>
               <Text size="sm" {...(one.passed === false && { fw: 600 })}>
-                {RULES.get(one.code) ?? sentence(one.code)}
+                {findingInWords(one)}
               </Text>
               {one.passed === false && <Change finding={one} />}
             </div>

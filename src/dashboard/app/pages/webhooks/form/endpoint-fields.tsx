@@ -26,7 +26,7 @@ export function UrlField({ form, isFirst = false }: UrlFieldProps) {
       description={
         hint?.kind === "advice"
           ? hint.text
-          : "We POST events to this URL. It must use https and a public address."
+          : "We POST events to this URL. It must use https and a public address; only a development server allows http."
       }
       placeholder="https://example.com/webhooks/reviews"
       type="url"

@@ -4,6 +4,7 @@ import { useDisclosure } from "@mantine/hooks";
 import { useState } from "react";
 
 import { Choice, Form, SubmitButton, useForm } from "../../../ui/form.tsx";
+import { counted } from "../../../ui/format.ts";
 import { Icon } from "../../../ui/icon.tsx";
 import { Section, useFocusFallback } from "../../../ui/layout.tsx";
 import { useCountdown } from "../../../ui/time.tsx";
@@ -13,14 +14,18 @@ import { type Secrets, useSubscriptionActions } from "../data/use-subscription-a
 import { EndpointCheck } from "./endpoint-check.tsx";
 import css from "./form.module.css";
 import { RotationSteps } from "./rotation-steps.tsx";
+import { targetOf } from "./settings-form.tsx";
 import { SigningSecret, VerifyCode } from "./verify-code.tsx";
+
+export const SECRET_TITLE = "Signing secret";
 
 /** Shows the signing secret, rotates it, and leads through the steps of a rotation that is under way. */
 export function SecretPanel({ subscription }: SubscriptionProps) {
   const { secret_fingerprint: fingerprint, standard_webhooks: standard } = subscription;
   return (
     <Section
-      title="Signing secret"
+      id={targetOf(SECRET_TITLE)}
+      title={SECRET_TITLE}
       description={
         <>
           Your endpoint verifies with it that a request comes from us. Its fingerprint is{" "}
@@ -145,7 +150,7 @@ function StartRotation({ id, isAgain, onRotated, onClose }: StartRotationProps) 
           options={[
             {
               value: "keep",
-              label: "Keep it valid until the new one is deployed (recommended)",
+              label: `Keep it valid for ${counted(hours, "hour")} (recommended)`,
               description:
                 "Requests carry a signature of each secret, so your endpoint accepts them before and after you deploy the new one.",
             },

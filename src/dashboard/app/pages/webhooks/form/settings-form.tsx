@@ -11,13 +11,17 @@ import type { SubscriptionProps } from "../data/reads.ts";
 import { useSubscriptionActions } from "../data/use-subscription-actions.ts";
 import css from "./form.module.css";
 
+/** Returns the id of a section with this title, to which the index of the settings links. */
+export const targetOf = (title: string): string =>
+  `settings-${title.toLowerCase().replaceAll(" ", "-")}`;
+
 interface SettingsFormProps extends SubscriptionProps {
   readonly title: string;
   readonly description?: ReactNode;
   /** Sentence that says when a saved change takes effect. */
   readonly effect: string;
-  /** Returns whether the draft can be sent. */
-  readonly isReady?: (draft: Draft) => boolean;
+  /** Returns what the user must still enter; undefined if the draft can be sent. */
+  readonly missing?: (draft: Draft) => string | undefined;
   /** True if the section has nothing to change. */
   readonly isFixed?: boolean;
   /** Called after a change of the URL was saved. */
@@ -30,7 +34,7 @@ interface SettingsFormProps extends SubscriptionProps {
  * save.
  */
 export function SettingsForm(props: SettingsFormProps) {
-  const { subscription, title, effect, isReady = () => true, isFixed = false, onMoved } = props;
+  const { subscription, title, effect, missing, isFixed = false, onMoved } = props;
   const { update } = useSubscriptionActions(subscription.id);
   const section = useRef<HTMLElement>(null);
   const form = useForm({
@@ -53,10 +57,10 @@ export function SettingsForm(props: SettingsFormProps) {
     },
   });
   const changes = Object.keys(changesOf(form.draft, subscription)).length;
-  const id = `settings-${title.toLowerCase().replaceAll(" ", "-")}`;
+  const id = targetOf(title);
   const fields = (
     <Stack p={{ base: "md", sm: "lg" }}>
-      <SectionTitle id={id} description={props.description} isChanged={changes > 0}>
+      <SectionTitle id={`${id}-title`} description={props.description} isChanged={changes > 0}>
         {title}
       </SectionTitle>
       {props.children(form)}
@@ -71,7 +75,12 @@ export function SettingsForm(props: SettingsFormProps) {
             Discard
           </Button>
         )}
-        <SubmitButton form={form} size="xs" isReady={changes > 0 && isReady(form.draft)}>
+        <SubmitButton
+          form={form}
+          size="xs"
+          isReady={changes > 0}
+          missing={changes > 0 ? missing?.(form.draft) : undefined}
+        >
           {changes === 0 ? "Save" : `Save ${counted(changes, "change")}`}
         </SubmitButton>
       </Group>
@@ -81,8 +90,9 @@ export function SettingsForm(props: SettingsFormProps) {
     <Paper
       withBorder
       component="section"
+      id={id}
       className="section"
-      aria-labelledby={id}
+      aria-labelledby={`${id}-title`}
       ref={section}
       tabIndex={-1}
     >

@@ -1,4 +1,4 @@
-import { Alert, Button, Group, Stack, Text, TextInput } from "@mantine/core";
+import { Alert, Anchor, Button, Group, Stack, Text, TextInput } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
@@ -15,8 +15,9 @@ import {
   areComplete,
   type Draft,
   hasMoved,
+  INCOMPLETE_HEADERS,
+  missingIn,
   movedHeaders,
-  urlHint,
   withoutValues,
 } from "../data/draft.ts";
 import { healthOptions, type SubscriptionProps } from "../data/reads.ts";
@@ -24,8 +25,9 @@ import { useSubscriptionActions } from "../data/use-subscription-actions.ts";
 import { DeliverySettings, EventFields, WithPreview } from "./delivery-fields.tsx";
 import { IntervalField, LabelField, UrlField } from "./endpoint-fields.tsx";
 import { HeaderNames, HeaderRows, HeadersHint, MovedHeaders } from "./own-headers.tsx";
-import { SecretPanel } from "./secret-panel.tsx";
-import { SettingsForm } from "./settings-form.tsx";
+import { SECRET_TITLE, SecretPanel } from "./secret-panel.tsx";
+import css from "./form.module.css";
+import { SettingsForm, targetOf } from "./settings-form.tsx";
 
 interface SettingsProps extends SubscriptionProps {
   /** Test of the endpoint, which is offered after a change of the URL. */
@@ -34,14 +36,41 @@ interface SettingsProps extends SubscriptionProps {
 
 /** Settings of a subscription in sections, each of which is saved on its own. */
 export function Settings({ subscription, test }: SettingsProps) {
-  const { id, delivery_kind: kind } = subscription;
+  const { delivery_kind: kind } = subscription;
   const isBatch = kind === "batch";
+  const events = isBatch ? "Events" : "Events and body";
+  return (
+    <div className={css.settings}>
+      <nav aria-label="Sections" className={css.index}>
+        {["Endpoint", SECRET_TITLE, events, "Delivery", HEADERS_TITLE, END_TITLE].map((title) => (
+          <Anchor key={title} href={`#${targetOf(title)}`} size="sm">
+            {title}
+          </Anchor>
+        ))}
+      </nav>
+      <Sections subscription={subscription} test={test} events={events} isBatch={isBatch} />
+    </div>
+  );
+}
+
+const HEADERS_TITLE = "Your own headers";
+const END_TITLE = "Disable or delete";
+
+interface SectionsProps extends SettingsProps {
+  /** Title of the section for the events. */
+  readonly events: string;
+  readonly isBatch: boolean;
+}
+
+function Sections({ subscription, test, events, isBatch }: SectionsProps) {
+  const { id } = subscription;
   return (
     <Stack gap="lg">
       <EndpointSection subscription={subscription} test={test} />
+      <SecretPanel subscription={subscription} />
       <SettingsForm
         subscription={subscription}
-        title={isBatch ? "Events" : "Events and body"}
+        title={events}
         effect="Applies to events from now on."
         isFixed={isBatch}
       >
@@ -66,8 +95,7 @@ export function Settings({ subscription, test }: SettingsProps) {
         )}
       </SettingsForm>
       <HeadersSection subscription={subscription} />
-      <SecretPanel subscription={subscription} />
-      <Section title="Disable or delete">
+      <Section id={targetOf(END_TITLE)} title={END_TITLE}>
         <Text size="sm">
           While a subscription is disabled, its events are held for up to 30 days. Once it is
           deleted, you can create another one of the same kind.
@@ -79,7 +107,7 @@ export function Settings({ subscription, test }: SettingsProps) {
       </Section>
       <Dimmed size="sm">
         Created <ExactTime at={subscription.created_at} />, changed{" "}
-        <ExactTime at={subscription.updated_at} />. Id <code>{id}</code>
+        <ExactTime at={subscription.updated_at} />. ID <code>{id}</code>
       </Dimmed>
     </Stack>
   );
@@ -88,16 +116,17 @@ export function Settings({ subscription, test }: SettingsProps) {
 /** Section for URL and label. After a change of the URL it offers a test. */
 function EndpointSection({ subscription, test }: SettingsProps) {
   const [isMoved, setMoved] = useState(false);
-  const isReady = (draft: Draft) =>
-    draft.label.trim() !== "" &&
-    urlHint(draft.webhook_url.trim())?.kind !== "error" &&
-    (!hasMoved(draft, subscription) || areComplete(movedHeaders(draft, subscription)));
+  const missing = (draft: Draft) => {
+    const isElsewhere = hasMoved(draft, subscription);
+    const headers = isElsewhere ? movedHeaders(draft, subscription) : undefined;
+    return missingIn({ ...draft, headers });
+  };
   return (
     <SettingsForm
       subscription={subscription}
       title="Endpoint"
       effect="A new URL applies from the next attempt on."
-      isReady={isReady}
+      missing={missing}
       onMoved={() => setMoved(true)}
     >
       {(form) => (
@@ -119,15 +148,17 @@ function EndpointSection({ subscription, test }: SettingsProps) {
 /** Section for headers of one's own: their names, or fields that replace all of them. */
 function HeadersSection({ subscription }: SubscriptionProps) {
   const { header_names: names } = subscription;
-  const isReady = ({ headers = [] }: Draft) =>
-    areComplete(headers) && (names.length > 0 || headers.some(({ name }) => name.trim() !== ""));
+  const missing = ({ headers = [] }: Draft) => {
+    const isAny = names.length > 0 || headers.some(({ name }) => name.trim() !== "");
+    return isAny && areComplete(headers) ? undefined : INCOMPLETE_HEADERS;
+  };
   return (
     <SettingsForm
       subscription={subscription}
-      title="Your own headers"
+      title={HEADERS_TITLE}
       description={<HeadersHint />}
       effect="Applies from the next attempt on. Values are stored encrypted and never shown again."
-      isReady={isReady}
+      missing={missing}
     >
       {(form) => {
         const { headers } = form.draft;

@@ -13,7 +13,7 @@ export function VerifyCode() {
       <Text size="sm" mb="xs">
         Compute the signature of the body exactly as it arrived, before you parse it. A request is
         genuine if <code>X-SVC-Signature</code> matches, or <code>X-SVC-Signature-Previous</code>,
-        which comes along while a secret rotates. Otherwise return 401.{" "}
+        which is sent during a rotation of the secret. Otherwise return 401.{" "}
         <GuideLink guide="verifying">Guide</GuideLink>
       </Text>
       <PageTabs

@@ -1,10 +1,10 @@
 import { Text, type TextProps } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import type { ReactNode } from "react";
+import { Fragment, type ReactNode } from "react";
 
 import { stateColor, Tag } from "../../../ui/badges.tsx";
 import { Sparkline } from "../../../ui/chart/sparkline.tsx";
-import { counted, duration, milliseconds, number, percent, sentence } from "../../../ui/format.ts";
+import { counted, duration, number, percent, sentence } from "../../../ui/format.ts";
 import { NamedValue, TextLink } from "../../../ui/layout.tsx";
 import { Time } from "../../../ui/time.tsx";
 import { useMayEnable, useReader } from "../data/data.ts";
@@ -15,7 +15,7 @@ import {
   type SubscriptionProps,
 } from "../data/reads.ts";
 import { conditionOf, wayOut } from "../data/subscription-words.ts";
-import { attemptsInWords, type ShownStats } from "./stats-series.ts";
+import { attemptsInWords, latency as inWords, type ShownStats } from "./stats-series.ts";
 
 /** Shows the state of a subscription, and the success rate while some of its deliveries fail. */
 export function ConditionBadge({ subscription }: SubscriptionProps) {
@@ -27,6 +27,20 @@ export function ConditionBadge({ subscription }: SubscriptionProps) {
       {sentence(condition)}
       {typeof rate === "number" && ` · ${percent(rate)}`}
     </Tag>
+  );
+}
+
+/** Shows a URL, which breaks after a slash where it does not fit into a line. */
+export function UrlText({ url }: { readonly url: string }) {
+  return (
+    <span className="mono">
+      {url.split(/(?<=[^/]\/)(?!\/)/).map((part, i) => (
+        <Fragment key={i}>
+          {i > 0 && <wbr />}
+          {part}
+        </Fragment>
+      ))}
+    </span>
   );
 }
 
@@ -71,7 +85,7 @@ export function HealthSummary({ health, isActive, children }: HealthSummaryProps
             "nothing delivered yet"
           ) : (
             <>
-              last 2xx response <Time at={health.last_success_at} />
+              without tests · last 2xx response <Time at={health.last_success_at} />
             </>
           )
         }
@@ -80,9 +94,9 @@ export function HealthSummary({ health, isActive, children }: HealthSummaryProps
       </NamedValue>
       <NamedValue
         name="p95 latency (24 h)"
-        hint={`median ${milliseconds(latency.p50)} · p99 ${milliseconds(latency.p99)} · limit 15 s`}
+        hint={`median ${inWords(latency.p50)} · p99 ${inWords(latency.p99)} · limit 15 s`}
       >
-        {milliseconds(latency.p95)}
+        {inWords(latency.p95)}
       </NamedValue>
       {isActive && (
         <NamedValue

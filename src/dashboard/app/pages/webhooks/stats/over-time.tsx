@@ -1,4 +1,4 @@
-import { PageLink } from "../../../ui/layout.tsx";
+import { Dimmed, PageLink } from "../../../ui/layout.tsx";
 import { Button, Group, SegmentedControl, Skeleton, Text, Title } from "@mantine/core";
 import { useId } from "react";
 import { useSearchParams } from "wouter";
@@ -7,7 +7,7 @@ import { page } from "../../../shell/page.tsx";
 import { useFilters } from "../../../ui/filters.tsx";
 import { Icon } from "../../../ui/icon.tsx";
 import { Loaded } from "../../../ui/states.tsx";
-import { useNow } from "../../../ui/time.tsx";
+import { useNow, zoneName } from "../../../ui/time.tsx";
 import { deliveryFilterOf } from "../data/filters.ts";
 import type { SubscriptionProps } from "../data/reads.ts";
 import {
@@ -155,9 +155,12 @@ export function OverTime({ subscription: { id } }: SubscriptionProps) {
   return (
     <section aria-label="Over time">
       <Group justify="space-between" mb="sm">
-        <Text fw={650} component="h2" size="lg" m={0}>
-          Over time
-        </Text>
+        <div>
+          <Text fw={650} component="h2" size="lg" m={0}>
+            Over time
+          </Text>
+          <Dimmed>Tests are not counted. Times are in {zoneName("local")}.</Dimmed>
+        </div>
         <SegmentedControl
           aria-label="Range"
           value={range}

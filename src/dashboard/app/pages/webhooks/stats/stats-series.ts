@@ -22,6 +22,10 @@ export function withPresent(stats: Stats, queued: number, now: number): ShownSta
   return { ...stats, points };
 }
 
+/** Formats a percentile of the latency. It is read from bins, and deviates by up to 5 %. */
+export const latency = (ms: number | null): string =>
+  ms === null ? milliseconds(ms) : `≈ ${milliseconds(ms)}`;
+
 /** Counts all attempts of the statistics in words, such as `3 delivered, 1 failed`. */
 export function attemptsInWords({ points }: Pick<ShownStats, "points">): string {
   const delivered = sum(points.map((one) => one.successes));
