@@ -46,6 +46,10 @@ export function Page() {
             <Route path="/">
               <Redirect to={areas[0]?.path ?? "/keys"} replace />
             </Route>
+            {/* The tab of a subscription is a parameter of its address. */}
+            <Route path="/webhooks/:id/:tab">
+              {({ id, tab }) => <Redirect to={`/webhooks/${id}?tab=${tab}`} replace />}
+            </Route>
             <Route>
               <NotFound />
             </Route>

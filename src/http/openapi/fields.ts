@@ -3,6 +3,7 @@
  * `description`. A name that says everything, such as `id` or `partner_id`, has none.
  */
 export const FIELDS: Readonly<Record<string, string>> = {
+  about: "Actor or object.",
   accepted: "Number of new events.",
   access_token: "The token to send as `Bearer`.",
   act: "The impersonator.",
@@ -150,6 +151,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   queued: "Number of queued mails.",
   raised_at: "Time at which the alert was raised.",
   rate: "Rating, 1 to 5 stars.",
+  reads: "Whether to list reads.",
   reason: "Reason given by the user.",
   recorded_at: "Time at which it was recorded.",
   recovery_code: "A recovery code that was not used.",

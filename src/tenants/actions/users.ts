@@ -267,7 +267,7 @@ export async function deactivateUser(
 
 export async function activateUser(
   { db, clock }: Pick<AdminDeps, "db" | "clock">,
-  { principal, requestContext }: Caller,
+  { principal: actor, requestContext }: Caller,
   { id }: User,
 ): Promise<User> {
   const now = clock.now();
@@ -275,13 +275,8 @@ export async function activateUser(
     await holdChangeable(tx, id);
     if (await queries.setUserActive(tx, id, true, now)) {
       const details = { user_id: id };
-      await recordAudit(tx, {
-        at: now,
-        action: "USER_ACTIVATED",
-        actor: principal,
-        requestContext,
-        details,
-      });
+      const action = "USER_ACTIVATED";
+      await recordAudit(tx, { at: now, action, actor, requestContext, details });
     }
     return existing(await queries.userById(tx, id));
   });
@@ -311,7 +306,7 @@ export async function resetFactors(
 /** Removes a user's sign-in lock (contract 4.8) and the lock of the authenticator codes before they expire. */
 export async function unlockUser(
   { db, clock }: Pick<AdminDeps, "db" | "clock">,
-  { principal, requestContext }: Caller,
+  { principal: actor, requestContext }: Caller,
   { id, email }: User,
 ): Promise<User> {
   const now = clock.now();
@@ -320,13 +315,8 @@ export async function unlockUser(
     await liftLock(tx, email);
     await forgetCodeLock(tx, id);
     const details = { user_id: id };
-    await recordAudit(tx, {
-      at: now,
-      action: "USER_UNLOCKED",
-      actor: principal,
-      requestContext,
-      details,
-    });
+    const action = "USER_UNLOCKED";
+    await recordAudit(tx, { at: now, action, actor, requestContext, details });
     return existing(await queries.userById(tx, id));
   });
 }

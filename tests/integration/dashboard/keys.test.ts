@@ -58,14 +58,17 @@ describe.skipIf(lacks("chromium"))("the personal access token", () => {
     // Another tab deletes it, and later generates one.
     await world.api.call("DELETE", "/account/api-token", { token });
     await button(page, "Manage token").click();
+    await button(page, "Show").click();
     await button(page, "Generate token").waitFor();
     await world.api.call("POST", "/account/api-token", { token });
     await button(page, "Generate token").click();
-    await button(page, "Manage token").waitFor();
+    await button(page, "Show").waitFor();
     expect(await page.getByRole("alert").count()).toBe(0);
     expect(await looks()).toBe(0);
-    await button(page, "Manage token").click();
-    await button(page, "Copy").waitFor();
+    expect(await copied(page)).toStartWith("eyJ");
+    expect(await looks()).toBe(1);
+    // The token that was copied is shown without another request.
+    expect(await shownSecret(page, "Token")).toStartWith("eyJ");
     expect(await looks()).toBe(1);
   });
 
@@ -95,9 +98,13 @@ describe.skipIf(lacks("chromium"))("API tokens for a day", () => {
     await page.keyboard.press("Enter");
     await page.getByRole("menuitem", { name: /^24-hour token/ }).press("Enter");
     await page.getByLabel("Name").and(page.locator(":focus")).waitFor();
-    expect(await inDialog(page, "Create token").isDisabled()).toBe(true);
     await page.keyboard.type("<b>Nightly</b> import");
-    for (let i = 0; i < 4; i++) await page.keyboard.press("Tab");
+    for (let i = 0; i < 2; i++) await page.keyboard.press("Tab");
+    await page.getByLabel("Read reviews").and(page.locator(":focus")).waitFor();
+    await page.keyboard.press("Space");
+    await page.getByText("Choose at least one scope.").waitFor();
+    expect(await inDialog(page, "Create token").isDisabled()).toBe(true);
+    for (let i = 0; i < 2; i++) await page.keyboard.press("Tab");
     await page.getByLabel("Read webhooks and deliveries").and(page.locator(":focus")).waitFor();
     await page.keyboard.press("Space");
     await page.keyboard.press("Enter");
@@ -135,6 +142,7 @@ describe.skipIf(lacks("chromium"))("integrations", () => {
     const dialog = page.getByRole("dialog");
     await dialog.getByRole("textbox", { name: "Name" }).and(page.locator(":focus")).waitFor();
     await page.keyboard.type("CRM");
+    await dialog.getByLabel("Read reviews").uncheck();
     await dialog.getByLabel("Read webhooks and deliveries").check();
     await checkLooks(page, "new integration");
     await inDialog(page, "Create integration").click();
@@ -302,6 +310,7 @@ async function shownSecret(page: Page, label: string): Promise<string> {
   const field = page.getByRole("textbox", { name: label, exact: true });
   expect(await field.inputValue()).toMatch(/^•+$/);
   await button(page, "Show").click();
+  await button(page, "Hide").waitFor();
   return field.inputValue();
 }
 

@@ -281,9 +281,9 @@ describe.skipIf(lacks("chromium"))("the operator in a browser", () => {
     const link = () => world.database.db.sql`
       insert into sso_identities (issuer, subject, user_id, connection_id, linked_at)
       values ('https://idp.example', 'the-subject', ${admin.id}, ${connectionId}, now())`;
-    for (const [at, email] of [
-      [`/users/${admin.id}`, world.tenants.superAdmin.email],
-      [`/team/${admin.id}`, owner.email],
+    for (const [at, email, none] of [
+      [`/users/${admin.id}`, world.tenants.superAdmin.email, "Never used"],
+      [`/team/${admin.id}`, owner.email, /^No .*single sign-on\.$/],
     ] as const) {
       await link();
       const { page, faults } = await visit(at, email);
@@ -293,7 +293,7 @@ describe.skipIf(lacks("chromium"))("the operator in a browser", () => {
       const question = page.getByRole("dialog", { name: /^Unlink / });
       await question.getByText("end immediately").waitFor();
       await question.getByRole("button", { name: "Unlink", exact: true }).click();
-      await page.getByText(/None linked yet\.|Never used/).waitFor();
+      await page.getByText(none).waitFor();
       expect(await world.database.db.sql`select from sso_identities`).toHaveLength(0);
       expect(faults).toEqual([]);
       await page.close();

@@ -31,11 +31,14 @@ describe.skipIf(lacks("chromium"))("a partner in a browser", () => {
     await dialog.getByText("is the address of another user").waitFor();
     await dialog.getByRole("textbox", { name: "Email" }).fill("kim@p1.test");
     await dialog.getByRole("button", { name: "Invite" }).click();
-    await rowOf(page, "kim@p1.test").getByText("No password set").waitFor();
+    await rowOf(page, "kim@p1.test").getByText("Invited", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Resend invitation: Kim" }).waitFor();
     expect(await mailsTo(world.api.deps, "kim@p1.test")).toHaveLength(1);
     await page.getByRole("link", { name: "Kim" }).click();
     await heading(page, "Kim").waitFor();
-    await page.getByRole("button", { name: "Invite again: Kim" }).click();
+    await page.getByText("Invited", { exact: true }).waitFor();
+    await page.getByText("No active sessions, tokens, or single sign-on.").waitFor();
+    await page.getByRole("button", { name: "Resend invitation: Kim" }).click();
     await page.getByText("kim@p1.test is invited again").waitFor();
     await page.getByRole("button", { name: "Make owner: Kim" }).click();
     await confirm(page, "Make owner");

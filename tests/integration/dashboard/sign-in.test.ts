@@ -298,7 +298,7 @@ describe.skipIf(lacks("chromium"))("a forgotten password", () => {
     const { pathname, hash } = new URL(/http\S+/.exec(mail?.text ?? "")?.[0] ?? "");
     await page.goto(`${world.root}${pathname}${hash}`);
     await page.getByRole("heading", { name: "Choose a new password" }).waitFor();
-    expect(await page.getByLabel("Email").inputValue()).toBe(email);
+    await page.getByText(email).first().waitFor();
     expect(faults).toEqual([]);
   });
 
@@ -313,7 +313,7 @@ describe.skipIf(lacks("chromium"))("a forgotten password", () => {
       words.push((await page.getByRole("main").innerText()).replaceAll(email, "it"));
       await page.close();
     }
-    expect(words[0]?.replace(/\d+ s/, "")).toBe(String(words[1]?.replace(/\d+ s/, "")));
+    expect(words[0]?.replace(/\d+\ss/, "")).toBe(String(words[1]?.replace(/\d+\ss/, "")));
     expect(await mailsTo(world.api.deps, "ghost-1@p1.test")).toEqual([]);
   });
 
@@ -326,11 +326,11 @@ describe.skipIf(lacks("chromium"))("a forgotten password", () => {
     await toPassword(page, email);
     await button(page, "Forgot your password?").click();
     await button(page, "Email me a code").click();
-    await page.getByText(/You can request another code in \d+ s/).waitFor();
+    await page.getByText(/You can request another code in\s\d+\ss/).waitFor();
     expect(await button(page, "Send another code").count()).toBe(0);
     await page.clock.runFor(61_000);
     await button(page, "Send another code").click();
-    await page.getByText(/You can request another code in \d+ s/).waitFor();
+    await page.getByText(/You can request another code in\s\d+\ss/).waitFor();
     expect((await mailsTo(world.api.deps, email)).length).toBe(2);
     await context.close();
   });

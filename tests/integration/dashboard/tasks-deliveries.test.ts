@@ -102,7 +102,7 @@ describe.skipIf(lacks("chromium"))("a partner, in a browser", () => {
       await walk.click(link(page, "Settings"));
       await walk.click(button(page, /^Rotate/));
       // Not a step of the task: the field has a default.
-      await page.getByLabel("Hours").fill("2");
+      await page.getByLabel("Hours", { exact: true }).fill("2");
       await walk.look("start");
       await walk.click(button(page, "Rotate"));
       await page.getByLabel("New secret").waitFor();

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type ChildProcess, spawn } from "node:child_process";
 import {
   chmodSync,
+  existsSync,
   mkdtempSync,
   readFileSync,
   readdirSync,
@@ -163,6 +164,19 @@ describe("the start command", () => {
   );
 });
 
+test.each([
+  ["--help", 0],
+  ["-h", 0],
+  ["--hepl", 2],
+])("%s prints the usage of the start command and starts nothing", async (argument, status) => {
+  const dataDir = join(temporaryFolder(), "data");
+  const one = launch({ DATA_DIR: dataDir }, [argument]);
+  await waitUntil(one.hasEnded, UP_WITHIN_MS);
+  expect(one.process.exitCode).toBe(status);
+  expect(one.screen()).toContain("Usage: npx -y bun@1.4.4 scripts/start.ts");
+  expect(existsSync(dataDir)).toBe(false);
+});
+
 describe("the start command rejects", () => {
   test("a folder with other files", async () => {
     const foreign = temporaryFolder();
@@ -309,8 +323,8 @@ function temporaryFolder(): string {
   return realpathSync(folder);
 }
 
-function launch(settings: Record<string, string>): Started {
-  const child = spawn(process.execPath, ["scripts/start.ts"], {
+function launch(settings: Record<string, string>, parameters: readonly string[] = []): Started {
+  const child = spawn(process.execPath, ["scripts/start.ts", ...parameters], {
     cwd: ROOT,
     // A minimal environment, without stores or settings from outside.
     env: { PATH: process.env["PATH"], HOME: process.env["HOME"], TMPDIR: tmpdir(), ...settings },

@@ -44,6 +44,8 @@ const STATE_COLORS: Readonly<Record<string, string>> = {
   retry: "yellow",
   retrying: "yellow",
   held: "yellow",
+  invited: "yellow",
+  open: "yellow",
   unverified: "yellow",
   under_review: "yellow",
   interrupted: "gray",

@@ -8,6 +8,8 @@ import { ErrorNotice } from "./states.tsx";
 import { useCountdown } from "./time.tsx";
 
 const CODE_DIGITS = 6;
+/** Space at which a line does not end, so that a number stays with its unit. */
+const NO_BREAK = "\u00a0";
 /** Time in ms after a mail within which the server sends no further code (contract 4.14). */
 const COOLDOWN_MS = 60_000;
 
@@ -111,7 +113,9 @@ function Resend({ sentAt, onResend }: { readonly sentAt: number; readonly onRese
     <Group justify="center">
       {wait > 0 ? (
         <Text size="sm" c="dimmed" className="tabular">
-          No email? You can request another code in {wait} s.
+          No email? You can request another code in{NO_BREAK}
+          {wait}
+          {NO_BREAK}s.
         </Text>
       ) : (
         <LinkButton onClick={onResend}>Send another code</LinkButton>

@@ -1,4 +1,5 @@
 import { ActionIcon, Button, type ButtonProps, CopyButton, Group, Tooltip } from "@mantine/core";
+import { useClipboard } from "@mantine/hooks";
 import type { ReactNode } from "react";
 
 import css from "./copy.module.css";
@@ -24,24 +25,29 @@ export function Copy({ value, label }: { readonly value: string; readonly label:
 }
 
 interface CopyTextButtonProps extends ButtonProps {
-  readonly value: string;
+  /** Text that the button copies, or a function that reads it and returns undefined if that fails. */
+  readonly value: string | (() => Promise<string | undefined>);
   readonly children: string;
 }
 
+/** Time in ms for which a button says that it has copied. */
+const COPIED_MS = 1_000;
+
 /** Button with a text that copies a value. */
 export function CopyTextButton({ value, children, ...button }: CopyTextButtonProps) {
+  const { copied, copy } = useClipboard({ timeout: COPIED_MS });
+  const copyText = async () => {
+    const text = typeof value === "string" ? value : await value();
+    if (text !== undefined) copy(text);
+  };
   return (
-    <CopyButton value={value}>
-      {({ copied, copy }) => (
-        <Button
-          {...button}
-          onClick={copy}
-          leftSection={<Icon name={copied ? "check" : "copy"} size={16} />}
-        >
-          {copied ? "Copied" : children}
-        </Button>
-      )}
-    </CopyButton>
+    <Button
+      {...button}
+      onClick={() => void copyText()}
+      leftSection={<Icon name={copied ? "check" : "copy"} size={16} />}
+    >
+      {copied ? "Copied" : children}
+    </Button>
   );
 }
 

@@ -7,27 +7,41 @@ import { Dialog } from "./dialog.tsx";
 import { Icon } from "./icon.tsx";
 import { ErrorNotice } from "./states.tsx";
 
+const MOST_DOTS = 32;
+
 interface SecretFieldProps {
   readonly label: string;
-  readonly value: string;
+  /** The secret; undefined before it was read. */
+  readonly value: string | undefined;
+  /**
+   * Reads a secret that has no value yet, and returns undefined if that fails. Show and Copy call it, because the API
+   * writes each read into the audit log.
+   */
+  readonly read?: () => Promise<string | undefined>;
 }
 
 /** Shows a secret as dots until the user asks to see it. */
-export function SecretField({ label, value }: SecretFieldProps) {
+export function SecretField({ label, value, read = async () => value }: SecretFieldProps) {
   const [isShown, setShown] = useState(false);
+  const show = async () => setShown(value !== undefined || (await read()) !== undefined);
+  const dots = Math.min(value?.length ?? MOST_DOTS, MOST_DOTS);
   return (
     <Group align="flex-end" gap="xs">
       <TextInput
         label={label}
-        value={isShown ? value : "•".repeat(Math.min(value.length, 32))}
+        value={isShown && value !== undefined ? value : "•".repeat(dots)}
         readOnly
         flex="1 1 260px"
         classNames={{ input: "mono" }}
       />
-      <Button variant="default" onClick={() => setShown(!isShown)} aria-pressed={isShown}>
+      <Button
+        variant="default"
+        onClick={() => (isShown ? setShown(false) : void show())}
+        aria-pressed={isShown}
+      >
         {isShown ? "Hide" : "Show"}
       </Button>
-      <CopyTextButton value={value}>Copy</CopyTextButton>
+      <CopyTextButton value={value ?? read}>Copy</CopyTextButton>
     </Group>
   );
 }

@@ -173,12 +173,13 @@ const TOKEN_WORDS: Readonly<Record<string, string>> = {
 /** Shows a detail of any type as text. */
 function detailText(value: unknown): string {
   if (value === null || value === undefined || value === "") return "None";
+  if (typeof value === "string") return value;
   if (typeof value === "boolean") return value ? "Yes" : "No";
   if (Array.isArray(value)) {
     const items: readonly unknown[] = value;
     return items.length === 0 ? "None" : items.map((item) => detailText(item)).join(", ");
   }
-  if (typeof value !== "object") return String(value);
+  if (typeof value !== "object") return JSON.stringify(value);
   return Object.entries(value)
     .map(([name, part]) => `${title(name)}: ${detailText(part)}`)
     .join("; ");

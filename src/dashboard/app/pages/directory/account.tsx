@@ -45,10 +45,14 @@ function AccountPage({ account }: AccountProps) {
         title={name}
         back={BACK}
         description={
-          <Group gap="xs">
-            <StateBadge state={isActive ? "active" : "inactive"} />
-            <span>Plan {plan.name}</span>
-          </Group>
+          <>
+            <Group gap="xs">
+              <StateBadge state={isActive ? "active" : "inactive"} />
+              <span>Plan {plan.name}</span>
+            </Group>
+            {isActive &&
+              "As owner, you see the reviews of this account and respond to them, for up to 24 hours."}
+          </>
         }
         actions={isActive && <Button onClick={() => setActing(true)}>Act as owner</Button>}
       />
@@ -56,7 +60,6 @@ function AccountPage({ account }: AccountProps) {
         <Section title="Details">
           <Facts
             facts={[
-              ["Plan", plan.name],
               ["Created", <ExactTime key="created" at={account.created_at} />],
               ["External ID", account.external_id ?? "None"],
               ["ID", <CopyableId key="id" id={String(id)} label="Copy the account ID" />],

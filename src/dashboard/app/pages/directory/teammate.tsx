@@ -6,16 +6,17 @@ import { roleName } from "../../session/roles.ts";
 import { useApi, useSession } from "../../session/session.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
 import { CopyableId } from "../../ui/copy.tsx";
-import { ActionButton, ConfirmedAction } from "../../ui/dialog.tsx";
+import { ConfirmedAction } from "../../ui/dialog.tsx";
 import { idOf } from "../../ui/format.ts";
 import { Facts, PageHeader, Section } from "../../ui/layout.tsx";
 import { Loaded, NotFound } from "../../ui/states.tsx";
 import { ExactTime } from "../../ui/time.tsx";
 import { MemberAccess } from "../access/member.tsx";
 import { RecentActivity } from "../audit/recent.tsx";
-import { IdentitiesSection } from "../users/identities.tsx";
+import { userState } from "../users/user-state.tsx";
 import { UserSwitch } from "../users/user-switch.tsx";
 import { type TeamUser, useTeamActions, wholeTeamOptions } from "../partner/data.ts";
+import { ResendInvitation, useHasSso } from "../partner/invited.tsx";
 
 const BACK = { href: "/team", title: "Team" };
 
@@ -49,6 +50,7 @@ function MemberPage({ user, isLastOwner }: MemberProps) {
   const { user: me } = useSession();
   const isOwner = me.role === "partner_owner";
   const { id, name, email, role, is_active: isActive } = user;
+  const hasSso = useHasSso(user);
   return (
     <>
       <PageHeader
@@ -56,18 +58,17 @@ function MemberPage({ user, isLastOwner }: MemberProps) {
         back={BACK}
         description={
           <Group gap="xs">
-            <StateBadge state={isActive ? "active" : "inactive"} />
+            <StateBadge state={userState(user, hasSso)} />
             <span>{roleName(role)}</span>
           </Group>
         }
-        actions={isOwner && isActive && !user.has_password && <InviteAgain user={user} />}
+        actions={isOwner && isActive && !user.has_password && <ResendInvitation user={user} />}
       />
       <Stack gap="lg">
         <Section title="Details">
           <Facts
             facts={[
               ["Email", email],
-              ["Role", roleName(role)],
               ["Password", user.has_password ? "Set" : "Not set"],
               ["Member since", <ExactTime key="since" at={user.created_at} />],
               ["ID", <CopyableId key="id" id={String(id)} label="Copy the user ID" />],
@@ -75,23 +76,10 @@ function MemberPage({ user, isLastOwner }: MemberProps) {
           />
         </Section>
         {isOwner && <Role user={user} isLastOwner={isLastOwner} />}
-        <MemberAccess userId={id} isOwner={isOwner} />
-        {isOwner && <IdentitiesSection area="partner" user={user} />}
+        <MemberAccess user={user} isOwner={isOwner} />
         <RecentActivity about="user" id={id} />
       </Stack>
     </>
-  );
-}
-
-function InviteAgain({ user: { id, name, email } }: UserProps) {
-  const { inviteAgain } = useTeamActions();
-  return (
-    <ActionButton
-      label="Invite again"
-      fullLabel={`Invite again: ${name}`}
-      onClick={() => inviteAgain(id)}
-      done={`${email} is invited again. The previous link no longer works.`}
-    />
   );
 }
 

@@ -128,8 +128,8 @@ const COUNT_WORDS = {
 
 /** Lists how many records of each kind an erasure has changed. */
 function Counts({ erasure: { counts, state, kind } }: { readonly erasure: Erasure }) {
-  const words = Object.entries(COUNT_WORDS).flatMap(([kind, noun]) => {
-    const count = Object.entries(counts).find(([name]) => name === kind)?.[1] ?? 0;
+  const words = Object.entries(COUNT_WORDS).flatMap(([what, noun]) => {
+    const count = Object.entries(counts).find(([name]) => name === what)?.[1] ?? 0;
     const many = noun.endsWith("y") ? `${noun.slice(0, -1)}ies` : `${noun}s`;
     return count === 0 ? [] : [counted(count, noun, many)];
   });

@@ -98,7 +98,7 @@ export const integrationsOptions = (api: ApiClient) =>
 
 export type Integration = DataOf<typeof integrationsOptions>[number];
 
-/** Reads when the viewable token of each user and integration of the partner was last used, by user id. */
+/** Reads the viewable tokens of the partner's users and integrations by user id, but not their values. */
 export const integrationTokensOptions = (api: ApiClient) =>
   queryOptions({
     queryKey: ["team-tokens", "viewable"],
@@ -107,7 +107,7 @@ export const integrationTokensOptions = (api: ApiClient) =>
         answerOf(api.partner.tokens.get({ query: pageAt(cursor) })),
       );
       const own = all.filter(({ kind }) => kind === "dashboard_pat");
-      return new Map(own.map((one) => [one.user_id, one.last_used_at]));
+      return new Map(own.map((one) => [one.user_id, one]));
     },
   });
 

@@ -32,7 +32,7 @@ interface NewTokenProps {
   readonly onSecret: (token: string) => void;
 }
 
-const EMPTY_TOKEN: TokenDraft = { name: "", scopes: [] };
+const EMPTY_TOKEN: TokenDraft = { name: "", scopes: ["reviews:read"] };
 
 /** Form for a new API token. */
 export function NewToken({ onClose, onSecret }: NewTokenProps) {

@@ -1,6 +1,5 @@
 import { Alert, Button, Menu, Stack, Text, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useEffectEvent, useRef } from "react";
 
 import { useApi } from "../../session/session.tsx";
 import { Confirm, Dialog } from "../../ui/dialog.tsx";
@@ -122,7 +121,7 @@ interface IntegrationFormProps {
   readonly onCreated: (integration: Integration) => void;
 }
 
-const EMPTY: IntegrationDraft = { name: "", scopes: [] };
+const EMPTY: IntegrationDraft = { name: "", scopes: ["reviews:read"] };
 
 function IntegrationForm({ integration, onClose, onCreated }: IntegrationFormProps) {
   const { create, change } = useIntegrationActions();
@@ -187,21 +186,16 @@ function IntegrationToken({ integration, onClose }: IntegrationTokenProps) {
   const options = integrationTokensOptions(api);
   const { data: tokens } = useQuery(options);
   const state = useShownToken({
+    use: tokens === undefined ? undefined : (tokens.get(id) ?? null),
     requests: integrationTokenRequests(api, id),
     queryKey: options.queryKey,
     onClose,
   });
-  const isOpened = useRef(false);
-  const open = useEffectEvent((isThere: boolean) => {
-    if (!isOpened.current) state.open(isThere);
-    isOpened.current = true;
-  });
-  useEffect(() => {
-    if (tokens !== undefined) open(tokens.has(id));
-  }, [tokens, id]);
   return (
     <Stack>
-      <Text size="sm">Access: {scopeWords(scopes)}. Each view is recorded in the audit log.</Text>
+      <Text size="sm">
+        Access: {scopeWords(scopes)}. The audit log records when the token is shown or copied.
+      </Text>
       <TokenPanel
         state={state}
         warning={

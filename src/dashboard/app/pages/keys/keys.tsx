@@ -64,10 +64,14 @@ export function Page() {
       : [
           {
             id: "personal",
-            name: <CellText title="Personal access token">One per person</CellText>,
+            name: (
+              <CellText title="Personal access token">
+                One per person{own.use === null && ". Not generated yet"}
+              </CellText>
+            ),
             scopes: "Full access",
             expires: "Never",
-            lastUsed: own.use === null ? "Not generated" : <LastUsed at={own.use.last_used_at} />,
+            lastUsed: <LastUsed at={own.use?.last_used_at ?? null} />,
             actions: !own.isOpen && (
               <Button variant="default" size="xs" onClick={own.open}>
                 Manage token
@@ -134,22 +138,16 @@ function useIntegrationKeys(onTask: (task: IntegrationTask) => void): readonly K
   });
   return integrations.map((one) => ({
     id: `integration ${one.id}`,
-    name: <CellText title={one.name}>Integration</CellText>,
+    name: (
+      <CellText title={one.name}>
+        Integration{tokens?.has(one.id) === false && ". No token yet"}
+      </CellText>
+    ),
     scopes: scopeWords(one.scopes),
     expires: "Never",
-    lastUsed: <TokenUse tokens={tokens} id={one.id} />,
+    lastUsed: tokens && <LastUsed at={tokens.get(one.id)?.last_used_at ?? null} />,
     actions: isOwner && <IntegrationMenu integration={one} onTask={onTask} />,
   }));
-}
-
-interface TokenUseProps {
-  readonly tokens: ReadonlyMap<number, string | null> | undefined;
-  readonly id: number;
-}
-
-function TokenUse({ tokens, id }: TokenUseProps) {
-  if (tokens === undefined) return "–";
-  return tokens.has(id) ? <LastUsed at={tokens.get(id) ?? null} /> : "Not generated";
 }
 
 function KeyTable({ keys }: { readonly keys: readonly Key[] }) {
@@ -207,7 +205,7 @@ function Clients({ path, isCreating, onClose, before }: ClientsProps) {
     name: <ClientName client={one} path={path} />,
     scopes: scopeWords(one.scopes),
     expires: "Never",
-    lastUsed: "–",
+    lastUsed: "Not recorded",
     actions: (
       <ClientActions client={one} path={path} onEdit={() => setEditing(one)} onSecret={setSecret} />
     ),
@@ -264,32 +262,38 @@ function ClientName({
 }) {
   return (
     <Stack gap={2}>
-      <Group gap="xs">
-        <CellText title={client.name} />
-        {client.confidential ? (
-          <ExplainedTag hint="Runs on a server, which keeps its secret">Confidential</ExplainedTag>
-        ) : (
-          <ExplainedTag hint="Runs in a browser or on a phone, without a secret">
-            Public
-          </ExplainedTag>
-        )}
-        {client.first_party && (
-          <ExplainedTag hint="An app of our own, which skips the consent page">
-            First-party
-          </ExplainedTag>
-        )}
-        {isPlatformPath(path) && (
-          <ExplainedTag
-            hint={
-              client.company_id === null
-                ? "For users of every company"
-                : "For users of this company"
-            }
-          >
-            {client.company_id === null ? "Platform" : <CompanyName id={client.company_id} />}
-          </ExplainedTag>
-        )}
-      </Group>
+      <CellText
+        title={
+          <Group gap="xs" component="span">
+            <span>{client.name}</span>
+            {client.confidential ? (
+              <ExplainedTag hint="Runs on a server, which keeps its secret">
+                Confidential
+              </ExplainedTag>
+            ) : (
+              <ExplainedTag hint="Runs in a browser or on a phone, without a secret">
+                Public
+              </ExplainedTag>
+            )}
+            {client.first_party && (
+              <ExplainedTag hint="An app of our own, which skips the consent page">
+                First-party
+              </ExplainedTag>
+            )}
+            {isPlatformPath(path) && (
+              <ExplainedTag
+                hint={
+                  client.company_id === null
+                    ? "For users of every company"
+                    : "For users of this company"
+                }
+              >
+                {client.company_id === null ? "Platform" : <CompanyName id={client.company_id} />}
+              </ExplainedTag>
+            )}
+          </Group>
+        }
+      />
       <Group gap={4} wrap="nowrap">
         <Dimmed className="shrinks">
           OAuth client <code>{client.client_id}</code>

@@ -17,6 +17,7 @@ export function usePersonalToken() {
   const { data: use } = useQuery(options);
   const [isOpen, setOpen] = useState(false);
   const state = useShownToken({
+    use,
     requests: ownTokenRequests(api),
     queryKey: options.queryKey,
     onClose: () => setOpen(false),
@@ -26,10 +27,7 @@ export function usePersonalToken() {
     use,
     isOpen,
     state,
-    open: () => {
-      setOpen(true);
-      state.open(use !== null);
-    },
+    open: () => setOpen(true),
   };
 }
 
@@ -55,7 +53,7 @@ function PersonalTokenSection({ own, others, onCreate }: PersonalTokenProps) {
   return (
     <Section
       title="Personal access token"
-      description="Acts as you until you delete it or set a new password. Each view is recorded in the audit log."
+      description="Acts as you until you delete it or set a new password. The audit log records when it is shown or copied."
     >
       <TokenPanel
         state={own.state}

@@ -20,7 +20,7 @@ export function ScopesField({ value, onChange, error }: ScopesFieldProps) {
         const chosen = next.filter(isScope);
         onChange(chosen.includes("*") ? ["*"] : chosen);
       }}
-      error={error}
+      error={error ?? (value.length === 0 && "Choose at least one scope.")}
     >
       <Stack gap={8} mt={8}>
         {SCOPES.map((scope) => (

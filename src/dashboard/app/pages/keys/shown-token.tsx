@@ -46,42 +46,47 @@ export function integrationTokenRequests(api: ApiClient, id: number): TokenReque
   };
 }
 
+/** Data about a token that do not reveal it, so that reading them is not recorded in the audit log. */
+type TokenUse = Pick<ShownToken, "created_at" | "last_used_at">;
+
 interface ShownTokenOptions {
   readonly requests: TokenRequests;
-  /** Key of the cached data that tell whether the token exists. */
+  /** Null if there is no token, and undefined until the API has answered. */
+  readonly use: TokenUse | null | undefined;
+  /** Key of the cached data that contain `use`. */
   readonly queryKey: QueryKey;
-  /** Called after the token was deleted, and if another tab has generated it. */
+  /** Called after the token was deleted. */
   readonly onClose: () => void;
 }
 
 /**
- * State of a token that is read on request, because the API writes each read into the audit log. `token` is null if
- * there is none, and undefined before it was read. Only the component's state contains it, so leaving the page drops it.
+ * State of a token that is read on request, because the API writes each read into the audit log. `token` is undefined
+ * before it was read. Only the component's state contains it, so leaving the page drops it.
  */
-export function useShownToken({ requests, queryKey, onClose }: ShownTokenOptions) {
-  const [token, setToken] = useState<ShownToken | null>();
+export function useShownToken({ requests, use, queryKey, onClose }: ShownTokenOptions) {
+  const [token, setToken] = useState<ShownToken>();
   const { refresh, andRead } = useRefresh(queryKey);
-  const { mutate, reset, error, isPending } = useMutation({
+  const { mutate, mutateAsync, reset, error, isPending } = useMutation({
     mutationFn: (read: () => Promise<ShownToken>) => read(),
     onSuccess: (read) => setToken(read),
     onError: (failure) => {
       // Another tab has deleted or generated the token.
       const code = apiErrorOf(failure)?.code;
-      if (code === "not_found") setToken(null);
-      if (code === "token_exists") onClose();
       if (code === "not_found" || code === "token_exists") reset();
     },
     onSettled: refresh,
   });
   return {
     token,
+    use: token ?? use,
     error,
     isBusy: isPending,
-    /** Reads the token, or shows that there is none without a request. */
-    open: (isThere: boolean) => {
-      if (isThere) mutate(requests.view);
-      else setToken(null);
-    },
+    /** Reads the token. Returns undefined if that fails; `error` then tells why. */
+    read: () =>
+      mutateAsync(requests.view).then(
+        (read) => read.token,
+        () => undefined,
+      ),
     generate: () => mutate(requests.generate),
     regenerate: async () => setToken(await requests.regenerate()),
     remove: async () => {
@@ -100,13 +105,14 @@ interface TokenPanelProps {
 
 /** Shows a token with what the user can do with it, or a button that generates it. */
 export function TokenPanel({ state, warning }: TokenPanelProps) {
-  const { token, error, isBusy, generate } = state;
-  if (error !== null) return <TokenError error={error} />;
-  if (token === undefined) return <Loader type="dots" aria-label="Loading" />;
-  if (token !== null) return <Token token={token} state={state} />;
+  const { use, error, isBusy, generate } = state;
+  if (apiErrorOf(error)?.code === "forbidden") return <SignInAgain />;
+  if (use === undefined) return <Loader type="dots" aria-label="Loading" />;
+  if (use !== null) return <Token use={use} state={state} />;
   return (
     <Stack align="flex-start">
       {warning}
+      {error !== null && <ErrorNotice error={error} />}
       <Button loading={isBusy} onClick={generate} data-autofocus>
         Generate token
       </Button>
@@ -115,18 +121,20 @@ export function TokenPanel({ state, warning }: TokenPanelProps) {
 }
 
 interface TokenProps {
-  readonly token: ShownToken;
+  readonly use: TokenUse;
   readonly state: TokenPanelProps["state"];
 }
 
-function Token({ token, state }: TokenProps) {
+function Token({ use, state }: TokenProps) {
+  const { token, error, read } = state;
   return (
     <Stack>
-      <SecretField key={token.token} label="Token" value={token.token} />
+      {/* A token of another time is another secret, which begins hidden. */}
+      <SecretField key={use.created_at} label="Token" value={token?.token} read={read} />
+      {error !== null && <ErrorNotice error={error} />}
       <Group justify="space-between" gap="sm">
         <Dimmed size="sm">
-          Generated <ExactTime at={token.created_at} />. Last used:{" "}
-          <LastUsed at={token.last_used_at} />
+          Generated <ExactTime at={use.created_at} />. Last used: <LastUsed at={use.last_used_at} />
         </Dimmed>
         <Group gap="xs">
           <ConfirmedAction
@@ -160,12 +168,11 @@ function Token({ token, state }: TokenProps) {
 }
 
 /**
- * Explains why a token cannot be read. A 403 on the user's own token means that the role may have one, but the user
- * signed in by a method that may not manage it (contract 4.18).
+ * Explains a 403 on the user's own token: the role may have one, but the user signed in by a method that may not manage
+ * it (contract 4.18).
  */
-function TokenError({ error }: { readonly error: unknown }) {
+function SignInAgain() {
   const { signOut } = useSessionState();
-  if (apiErrorOf(error)?.code !== "forbidden") return <ErrorNotice error={error} />;
   return (
     <Alert
       role="alert"

@@ -23,7 +23,7 @@ export function Page() {
     <>
       <PageHeader
         title="Accounts"
-        description="Your customers. We create and close accounts for you."
+        description="Your customers. We create and close accounts for you. “Act as owner” opens an account as its owner sees it, for up to 24 hours; the audit log records it."
       />
       <FilterBar count={count} onClear={clear}>
         <TextFilter label="Name" value={name} onChange={(next) => set({ name: next })} />

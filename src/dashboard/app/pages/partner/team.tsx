@@ -1,4 +1,4 @@
-import { NativeSelect, Text, TextInput } from "@mantine/core";
+import { Group, NativeSelect, Text, TextInput } from "@mantine/core";
 
 import { roleName } from "../../session/roles.ts";
 import { useApi, useSession } from "../../session/session.tsx";
@@ -8,8 +8,15 @@ import { CellText, PageHeader, RowLink } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
 import { Time } from "../../ui/time.tsx";
-import { UserState } from "../users/user-state.tsx";
-import { type Teammate, teamOptions, type TeamRole, useTeamActions } from "./data.ts";
+import { UserState, userState } from "../users/user-state.tsx";
+import {
+  type Teammate,
+  teamOptions,
+  type TeamRole,
+  type TeamUser,
+  useTeamActions,
+} from "./data.ts";
+import { ResendInvitation, useHasSso } from "./invited.tsx";
 
 /** Page of the partner's team. Owners can change the team; admins can only read it. */
 export function Page() {
@@ -51,12 +58,34 @@ export function Page() {
               </CellText>
             ),
             Role: roleName(one.role),
-            State: <UserState user={one} />,
+            State: <MemberState user={one} isOwner={isOwner} />,
             Since: <Time at={one.created_at} />,
           }),
         }}
       />
     </>
+  );
+}
+
+interface MemberStateProps {
+  readonly user: TeamUser;
+  /** True if the signed-in user may invite. */
+  readonly isOwner: boolean;
+}
+
+function MemberState({ user, isOwner }: MemberStateProps) {
+  const hasSso = useHasSso(user);
+  return (
+    <Group gap="xs">
+      <div>
+        <UserState user={user} hasSso={hasSso} />
+      </div>
+      {isOwner && userState(user, hasSso) === "invited" && (
+        <span className="on-top">
+          <ResendInvitation user={user} />
+        </span>
+      )}
+    </Group>
   );
 }
 

@@ -12,7 +12,7 @@ interface Transition {
 const CLOSING_MOVES: readonly Transition[] = [
   { to: "accepted", action: "Accepted" },
   { to: "rejected", action: "Rejected" },
-  { to: "withdrawn", action: "Withdrawn" },
+  { to: "withdrawn", action: "Withdraw the flag" },
 ];
 
 /** Returns the states to which a flag can change. A closed flag cannot change any more. */

@@ -254,7 +254,7 @@ function Flag({ review, source }: ReviewAtSiteProps) {
   return (
     <Stack gap="md">
       {flag !== null && <FlagState flag={flag} />}
-      {isOpen && <FlagMoves review={review} />}
+      {isOpen && <FlagMoves review={review} source={source} />}
       {!isOpen && removedAt === null && <FlagForm review={review} source={source} />}
       {flag === null && removedAt !== null && (
         <Dimmed size="sm">The review was not flagged before it was removed.</Dimmed>
@@ -279,7 +279,7 @@ function FlagState({ flag: { status, reason } }: { readonly flag: NonNullable<Re
   );
 }
 
-function FlagMoves({ review }: { readonly review: Review }) {
+function FlagMoves({ review, source }: ReviewAtSiteProps) {
   const { moveFlag } = useReviewActions(review.id);
   const { mutate, error, isPending, variables } = useMutation({
     mutationFn: moveFlag,
@@ -289,7 +289,7 @@ function FlagMoves({ review }: { readonly review: Review }) {
     <Stack gap="xs">
       <Group gap="xs" component="fieldset">
         <Text size="sm" fw={500} component="legend" mb={6}>
-          Change the flag to
+          What did {source} decide?
         </Text>
         {transitionsOf(review.flag?.status).map(({ to, action }) => (
           <Button
@@ -305,7 +305,10 @@ function FlagMoves({ review }: { readonly review: Review }) {
         ))}
       </Group>
       {error !== null && <ErrorNotice error={error} />}
-      <Dimmed>The account owner gets an email about each change.</Dimmed>
+      <Dimmed>
+        {source} decides about the flag, and you record its answer here. Only withdrawing it is your
+        own decision. The account owner gets an email about each change.
+      </Dimmed>
     </Stack>
   );
 }

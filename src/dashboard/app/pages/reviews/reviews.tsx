@@ -3,9 +3,10 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 
 import { useApi, useSession } from "../../session/session.tsx";
-import { Highlighted, Stars, Tag } from "../../ui/badges.tsx";
+import { Highlighted, Stars, stateColor, Tag } from "../../ui/badges.tsx";
 import { ChoiceFilter, FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
 import { sentence } from "../../ui/format.ts";
+import { Icon } from "../../ui/icon.tsx";
 import { CellText, PageHeader } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
@@ -209,8 +210,9 @@ function reviewColumns(review: Review, names: ReturnType<typeof useNames>, q: st
             component={Link}
             href={`/reviews/${id}?respond`}
             className="on-top"
-            size="compact-xs"
-            variant="light"
+            size="compact-sm"
+            variant="default"
+            leftSection={<Icon name="message" size={14} />}
             aria-label={`Respond to ${name}`}
           >
             Respond
@@ -271,16 +273,10 @@ function Marks({ review }: ReviewProps) {
   const { response, flag, assigned_user_id: assignee } = review;
   return (
     <>
-      {response !== null && (
-        <Tag isQuiet color="teal">
-          Answered
-        </Tag>
-      )}
+      {/* The list does not know whether the site has published the response; the review's page tells. */}
+      {response !== null && <Tag isQuiet>Responded</Tag>}
       {flag !== null && (
-        <Tag
-          isQuiet
-          color={flag.status === "open" || flag.status === "under_review" ? "yellow" : "gray"}
-        >
+        <Tag isQuiet color={stateColor(flag.status)}>
           Flag: {sentence(flag.status).toLowerCase()}
         </Tag>
       )}

@@ -53,7 +53,7 @@ export function Remember({ value, onChange }: RememberProps) {
   return (
     <Checkbox
       label="Keep me signed in"
-      description="After a reload and in new tabs, for up to 24 hours. Do not use on shared computers."
+      description="After a reload and in new tabs, for up to 24 hours. On a shared computer, sign out when you leave."
       checked={value}
       onChange={(event) => onChange(event.currentTarget.checked)}
     />

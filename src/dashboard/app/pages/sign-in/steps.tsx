@@ -217,8 +217,9 @@ function AskForCode({ email, send, onSent }: AskForCodeProps) {
         </SubmitButton>
       }
     >
-      <TextInput label="Email" value={email} readOnly autoComplete="username" />
-      <Text size="sm">We email you a code to set a new password.</Text>
+      <Text size="sm">
+        We email a 6-digit code to <strong>{email}</strong>. With it, you choose a new password.
+      </Text>
     </Form>
   );
 }

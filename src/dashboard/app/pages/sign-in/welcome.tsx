@@ -55,8 +55,14 @@ export function Welcome({ invitation: { code, email }, onDone }: WelcomeProps) {
   return (
     <Frame title="Welcome">
       <Text size="sm">
-        Your account{email !== "" && <strong> {email}</strong>} is ready. Choose a password to sign
-        in.
+        Choose a password
+        {email !== "" && (
+          <>
+            {" "}
+            for <strong>{email}</strong>
+          </>
+        )}{" "}
+        to accept the invitation and sign in.
       </Text>
       <NewPassword email={email} action="Set the password and sign in" onPassword={accept}>
         <Remember value={remember} onChange={setRemember} />

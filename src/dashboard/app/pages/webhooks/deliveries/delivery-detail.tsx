@@ -9,7 +9,7 @@ import { StateBadge } from "../../../ui/badges.tsx";
 import { CopyableId } from "../../../ui/copy.tsx";
 import { hasDialog } from "../../../ui/dialog.tsx";
 import { Icon, type IconName } from "../../../ui/icon.tsx";
-import { Facts, TextLink } from "../../../ui/layout.tsx";
+import { Facts, TextLink, useFocusFallback } from "../../../ui/layout.tsx";
 import { EmptyState, Loaded } from "../../../ui/states.tsx";
 import { Countdown, ExactTime } from "../../../ui/time.tsx";
 import { useReader } from "../data/data.ts";
@@ -192,8 +192,17 @@ function Summary({ id, delivery, about, words, hasNumbers }: SummaryProps) {
   const { event_id: eventId, state, attempts, settled_at: settledAt } = delivery;
   const next = settledAt === null ? attempts.at(-1)?.next_attempt_at : null;
   const isRetrying = useQuery(retryingOptions(id, eventId)).data ?? false;
+  // The button of a resend goes away until the event is settled again.
+  const container = useFocusFallback(state);
   return (
-    <Paper withBorder p="md">
+    <Paper
+      withBorder
+      p="md"
+      component="section"
+      aria-label="State of the event"
+      ref={container}
+      tabIndex={-1}
+    >
       <Stack gap="sm">
         <Group gap="sm" aria-live="polite">
           <StateBadge state={state} />
