@@ -39,7 +39,12 @@ export function codeMail(
     ],
     code: code.code,
     after: [
-      "If you did not request this code, ignore this email. Do not share the code with anyone: our support never asks for it.",
+      ...(code.type === "forgot_password"
+        ? [
+            "If the page for the code is not open, choose “Forgot your password?” at the sign-in, and there “I already have a code”.",
+          ]
+        : []),
+      "If neither you nor our support requested this code, ignore this email. Do not share the code with anyone: our support never asks for it.",
     ],
     reason,
   };

@@ -101,7 +101,10 @@ export async function mailAboutIntegration(
 }
 
 const FACTOR_CHANGES = {
-  added: { subject: "A new second factor", event: "A second factor was added to your account." },
+  added: {
+    subject: "A second factor was added to your account",
+    event: "A second factor was added to your account.",
+  },
   removed: {
     subject: "A second factor was removed",
     event: "A second factor was removed from your account.",

@@ -68,7 +68,7 @@ test("each change of a second factor is mailed to its user, and no wrong proof i
   const user = await freshUser();
   const { token, factorId, recoveryCodes } = await withApp(world, user);
   const subjects = async () => (await noticesTo(user.email)).map(({ subject }) => subject);
-  expect(await subjects()).toEqual(["A new second factor"]);
+  expect(await subjects()).toEqual(["A second factor was added to your account"]);
   const [recovery_code = ""] = recoveryCodes;
   const challenge = await challenged(api, user);
   expect((await prove(api, challenge.token, { recovery_code: "0000" })).status).toBe(422);
@@ -79,7 +79,7 @@ test("each change of a second factor is mailed to its user, and no wrong proof i
   const path = `/account/second-factors/${factorId}`;
   expect((await api.call("DELETE", path, { token })).status).toBe(204);
   expect(await subjects()).toEqual([
-    "A new second factor",
+    "A second factor was added to your account",
     "A recovery code was used",
     "New recovery codes",
     "A second factor was removed",
@@ -185,7 +185,7 @@ test("where the setting is off, only changes of second factors are mailed", asyn
   const [recovery_code] = recoveryCodes;
   expect((await prove(silent, challenge.token, { recovery_code })).status).toBe(200);
   expect((await noticesTo(email)).map(({ subject }) => subject)).toEqual([
-    "A new second factor",
+    "A second factor was added to your account",
     "A recovery code was used",
   ]);
 });

@@ -119,13 +119,17 @@ export function slotsOf<Row>(data: Pages<Row> | undefined): readonly (Row | unde
   return [...evicted, ...(data?.pages ?? []).flatMap(({ rows }) => rows)];
 }
 
+const AUDIT_KEY = ["audit-log"];
+
 /**
- * Returns functions that wait for a request and then read the cached data with `queryKey` again. `inBackground`
- * resolves before the data have been read, `andRead` afterwards.
+ * Returns functions that wait for a request and then read the cached data with `queryKey` and the audit log again.
+ * `inBackground` resolves before the data have been read, `andRead` afterwards.
  */
 export function useRefresh(queryKey: QueryKey) {
   const queries = useQueryClient();
-  const refresh = () => queries.invalidateQueries({ queryKey });
+  // What a request changes is recorded in the audit log, too.
+  const refresh = () =>
+    Promise.all([queryKey, AUDIT_KEY].map((key) => queries.invalidateQueries({ queryKey: key })));
   return {
     refresh,
     inBackground: async <Answer>(request: Promise<Answer>): Promise<Answer> => {

@@ -14,7 +14,13 @@ const KINDS: Readonly<Record<string, string>> = {
   impersonation: "Acts as the owner of an account",
 };
 
-const nameOf = ({ name, kind }: TeamToken) => name ?? KINDS[kind] ?? kind;
+/** Returns the kind of a token in words. Only the token of an integration, which is no person, has limited scopes. */
+const kindOf = ({ kind, scopes }: TeamToken) =>
+  kind === "dashboard_pat" && !scopes.includes("*")
+    ? "Token of an integration"
+    : (KINDS[kind] ?? kind);
+
+const nameOf = (token: TeamToken) => token.name ?? kindOf(token);
 
 /** Returns the cells of a token by column, with a button that revokes it if the user may do so. */
 export function tokenColumns(one: TeamToken, mayEnd: boolean): Readonly<Record<string, ReactNode>> {
@@ -22,7 +28,7 @@ export function tokenColumns(one: TeamToken, mayEnd: boolean): Readonly<Record<s
     Token: (
       <CellText title={nameOf(one)}>
         {one.user_name}
-        {one.name !== null && `, ${KINDS[one.kind] ?? one.kind}`}
+        {one.name !== null && `, ${kindOf(one)}`}
       </CellText>
     ),
     Access: scopeWords(one.scopes),

@@ -48,7 +48,7 @@ function AccountPage({ account }: AccountProps) {
           <>
             <Group gap="xs">
               <StateBadge state={isActive ? "active" : "inactive"} />
-              <span>Plan {plan.name}</span>
+              <span>{plan.name} plan</span>
             </Group>
             {isActive &&
               "As owner, you see the reviews of this account and respond to them, for up to 24 hours."}

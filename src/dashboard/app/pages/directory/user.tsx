@@ -58,7 +58,7 @@ function ErasedUser({ user }: UserProps) {
       <Stack gap="lg">
         <Section
           title="Details"
-          description="Name, email address and everything with which this person signed in were removed for good. To let the person in again, create a new user."
+          description="Name and email address were removed for good, and nobody can sign in with this user. The other records of this person follow: the page “Erasures” shows how far that is. To let the person in again, create a new user."
         >
           <Facts
             facts={[

@@ -3,7 +3,7 @@ import { useState } from "react";
 
 import { BASE_URL } from "../../api/connect.ts";
 import { useApi } from "../../session/session.tsx";
-import { CopyableId } from "../../ui/copy.tsx";
+import { Copy } from "../../ui/copy.tsx";
 import { Confirm, Dialog, DialogButton, useRowDialog } from "../../ui/dialog.tsx";
 import { Form, useForm } from "../../ui/form.tsx";
 import { CellText, Dimmed, PageHeader } from "../../ui/layout.tsx";
@@ -58,10 +58,13 @@ export function Page() {
             ),
             "Reports to": (
               <div data-name>
-                <CopyableId
-                  id={`${BASE_URL}/providers/${one.slug}/events`}
-                  label={`Copy the URL of ${one.name}`}
-                />
+                <Group gap={4} wrap="nowrap">
+                  <code>/providers/{one.slug}/events</code>
+                  <Copy
+                    value={`${BASE_URL}/providers/${one.slug}/events`}
+                    label={`Copy the URL of ${one.name}`}
+                  />
+                </Group>
               </div>
             ),
             Fingerprint: <SecretState provider={one} />,
@@ -99,7 +102,9 @@ function SecretState({ provider }: { readonly provider: Provider }) {
   const { secret_fingerprint: fingerprint, previous_secret_expires_at: until } = provider;
   return (
     <>
-      <Code title="Fingerprint of the secret: the first 8 bytes of its SHA-256">{fingerprint}</Code>
+      <Code title={`First 8 bytes of the secret's SHA-256: ${fingerprint}`}>
+        {fingerprint.slice(0, 8)}
+      </Code>
       {until !== null && (
         <Dimmed>
           The previous one ends <Time at={until} mayBeAhead />

@@ -109,6 +109,9 @@ function AddButtons({ factors: { factors }, onAdd }: AddButtonsProps) {
   return (
     <Group gap="xs">
       {!isPasskeyHost && <Dimmed>Passkeys can be added at {host}.</Dimmed>}
+      {isPasskeyHost && !hasPasskeys() && (
+        <Dimmed>Passkeys need HTTPS and a host name in the address of this page.</Dimmed>
+      )}
       {hasPasskeys() && isPasskeyHost && (
         <Button variant="default" onClick={() => onAdd("passkey")}>
           Add passkey

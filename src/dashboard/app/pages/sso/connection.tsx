@@ -56,16 +56,16 @@ function Shown({ connection, name }: NamedProps) {
       <PageHeader
         title={`Single sign-on of ${name}`}
         back={BACK}
-        description={
-          <>
-            <StateBadge state={state} />
-            {state === "unverified" &&
-              " Until a domain is verified, only existing users whose identity provider reports a verified address can sign in."}
-          </>
-        }
+        description={<StateBadge state={state} />}
         actions={<Actions connection={connection} name={name} />}
       />
       <Stack gap="lg">
+        {state === "unverified" && (
+          <Text size="sm">
+            Until a domain is verified, only existing users whose identity provider reports a
+            verified address can sign in.
+          </Text>
+        )}
         <IdentityProvider connection={connection} />
         <Section
           title="Email domains"

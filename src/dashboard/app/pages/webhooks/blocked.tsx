@@ -49,6 +49,8 @@ function BlockedAlert({ subscription, health, eventId }: BlockedProps) {
   const { delivery, cause } = useBlocked(id, eventId);
   const isReadOnly = useIsReadOnly();
   const isPerReview = ordering === "review";
+  // The health is read less often than the event, which may have been delivered since.
+  if (delivery !== undefined && delivery.state !== "waiting") return null;
   const title = `An event is blocking later events${isPerReview ? " of its review" : ""}`;
   return (
     <Alert

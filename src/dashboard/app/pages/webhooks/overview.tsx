@@ -68,7 +68,7 @@ export function Overview({ subscription }: SubscriptionProps) {
       <Loaded query={health}>
         {(present) => (
           <Paper withBorder p="lg">
-            <HealthSummary health={present} isActive={isActive}>
+            <HealthSummary subscription={subscription} health={present}>
               <Further subscription={subscription} health={present} />
             </HealthSummary>
           </Paper>

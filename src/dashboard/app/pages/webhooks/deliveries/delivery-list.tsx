@@ -10,9 +10,14 @@ import { List } from "../../../ui/list.tsx";
 import type { PagedList } from "../../../ui/pages.ts";
 import { EmptyState } from "../../../ui/states.tsx";
 import { clockTime, shortTime, useZone, type Zone, ZoneSwitch } from "../../../ui/time.tsx";
-import type { FollowAttempts } from "../data/data.ts";
+import { type FollowAttempts, useIsReadOnly } from "../data/data.ts";
 import { type DeliveryFilter, type Outcome, OUTCOMES } from "../data/filters.ts";
-import { isTest, type ListedDelivery, type Subscription } from "../data/reads.ts";
+import {
+  isTest,
+  type ListedDelivery,
+  type Subscription,
+  type SubscriptionProps,
+} from "../data/reads.ts";
 import { listedFilterOf } from "../data/resent.ts";
 import { ATTEMPTS, diagnosisOf, OUTCOME_WORDS, phraseOf } from "./attempt-words.ts";
 import css from "./delivery-list.module.css";
@@ -74,7 +79,7 @@ export function DeliveryList(props: DeliveryListProps) {
       </div>
       <List
         list={list}
-        empty={<NoDeliveries filter={filter} pages={list.pages} />}
+        empty={<NoDeliveries subscription={subscription} filter={filter} pages={list.pages} />}
         more="Load older deliveries"
         end="There are no older deliveries. Attempts are kept for 30 days."
       >
@@ -204,17 +209,20 @@ function laterIn({ created_at: created, listed_at: listed, attempts }: ListedDel
   return `${what} ${isSameDay ? clockTime(listed, zone) : shortTime(listed, zone)}`;
 }
 
-interface NoDeliveriesProps extends Pick<PagedList<ListedDelivery>, "pages"> {
+interface NoDeliveriesProps extends Pick<PagedList<ListedDelivery>, "pages">, SubscriptionProps {
   readonly filter: DeliveryFilter;
 }
 
-function NoDeliveries({ filter, pages }: NoDeliveriesProps) {
+function NoDeliveries({ subscription, filter, pages }: NoDeliveriesProps) {
   const [, setParams] = useSearchParams();
+  const isReadOnly = useIsReadOnly();
   if (Object.keys(filter).length === 0)
     return (
       <EmptyState icon="inbox" title="No deliveries yet">
-        Send a test event with the button above, or wait for the first review. Each delivery appears
-        here with its attempts.
+        {subscription.delivery_kind === "batch"
+          ? "Events wait for the next batch, and appear here with their attempts once it is sent."
+          : "Each delivery appears here with its attempts, from the first event on."}
+        {!isReadOnly && " A test event shows at once whether your endpoint works."}
       </EmptyState>
     );
   const { review_id: reviewId } = filter;

@@ -11,6 +11,7 @@ import { useMayEnable, useReader } from "../data/data.ts";
 import {
   type Health,
   healthOptions,
+  type Subscription,
   subscriptionOptions,
   type SubscriptionProps,
 } from "../data/reads.ts";
@@ -63,9 +64,8 @@ export function AttemptsSparkline({ stats, period, ...text }: AttemptsSparklineP
   );
 }
 
-interface HealthSummaryProps {
+interface HealthSummaryProps extends SubscriptionProps {
   readonly health: Health;
-  readonly isActive: boolean;
   /** Further figures. */
   readonly children?: ReactNode;
 }
@@ -74,7 +74,8 @@ interface HealthSummaryProps {
  * Shows the success rate of a subscription, its latency, and the number of events that wait. The number of a disabled
  * subscription is left out, because the banner above has it.
  */
-export function HealthSummary({ health, isActive, children }: HealthSummaryProps) {
+export function HealthSummary({ subscription, health, children }: HealthSummaryProps) {
+  const { is_active: isActive, delivery_kind: kind } = subscription;
   const { success_rate_24h: rate, oldest_pending_age_s: age, latency_ms_24h: latency } = health;
   return (
     <dl className="value-grid">
@@ -103,7 +104,7 @@ export function HealthSummary({ health, isActive, children }: HealthSummaryProps
           name="Queued"
           hint={
             health.outage_since === null ? (
-              (quarantineHint(health.quarantined) ?? queueHint(age))
+              (quarantineHint(health.quarantined) ?? queueHint(age, kind))
             ) : (
               <>
                 not sent: we have an outage, which began <Time at={health.outage_since} />
@@ -134,8 +135,9 @@ function quarantineHint([first, ...others]: Health["quarantined"]) {
   );
 }
 
-function queueHint(ageS: number | null): string {
-  return ageS === null ? "no event waits" : `the oldest for ${duration(ageS)}`;
+function queueHint(ageS: number | null, kind: Subscription["delivery_kind"]): string {
+  if (ageS !== null) return `the oldest for ${duration(ageS)}`;
+  return kind === "batch" ? "of the last batch; later events join the next one" : "no event waits";
 }
 
 /** Shows the reason that an operator gave for disabling a subscription, in the operator's own words. */
