@@ -8,7 +8,7 @@ import type { SecretBox } from "../../src/lib/secrets.ts";
 import { ALERT_DEFAULTS, type AlertKind, TROUBLE_KINDS } from "../../src/outbox/alert.ts";
 import { type NewMail, queueMails } from "../../src/outbox/mail.ts";
 import { tlsWords } from "../../src/outbox/tls-reason.ts";
-import { brandedMail, type MailBrand, mailBrandOf } from "../../src/lib/branded-mail.ts";
+import { brandedMail, inert, type MailBrand, mailBrandOf } from "../../src/lib/branded-mail.ts";
 import { ATTEMPTS, DISABLE_AFTER_FAILURES } from "../actor/decide.ts";
 import type { Cause } from "./incidents.ts";
 import * as queries from "./queries.ts";
@@ -189,7 +189,7 @@ export function alertMail(
   const each = [...Map.groupBy(alerts, (one) => one.subscriptionId).values()];
   const pages = `${options.serverRoot}/dashboard/webhooks`;
   const content = each.length > 1 ? ofMany(each, pages) : ofOne(alerts, pages, options.summary);
-  const reason = `You get this email because you receive the webhook alerts of ${company}. Its owners choose who gets them, and which ones, on the page Alerts.`;
+  const reason = `You get this email because you receive the webhook alerts of ${inert(company)}. Its owners choose who gets them, and which ones, on the page Alerts.`;
   return { to: email, ...brandedMail({ name, reason, ...content }, brand), kind: "webhook_alert" };
 }
 

@@ -32,7 +32,8 @@ interface Notice {
 /** The browser and the address of a request, for a mail about it. */
 export function whereOf({ ip, userAgent }: RequestContext): Notice["facts"] {
   return [
-    ["Browser", deviceOf(userAgent)],
+    // A stranger chooses the text.
+    ["Browser", inert(deviceOf(userAgent))],
     ["IP address", ip],
   ];
 }

@@ -201,6 +201,7 @@ export async function inviteAgain(
   if (hasPassword || !isActive) throw new Problem("not_invitable");
   const now = deps.clock.now();
   const user = await deps.db.transaction(async (tx) => {
+    await holdChangeable(tx, id);
     await limitInvitations(tx, principal, { id, companyId, now });
     const invited = { userId: id, email, actor: principal, requestContext, now };
     if (!(await inviteUser(tx, deps, invited))) throw new Problem("company_inactive");

@@ -5,7 +5,7 @@ import { factorsAnswer } from "../../auth/factors/model.ts";
 import { listFactors } from "../../auth/factors/own-factors.ts";
 import { endSession, findSessionOf, listSessions } from "../../auth/sign-in/sessions.ts";
 import { sessionObject, showSession } from "../../auth/tokens/model.ts";
-import { isUlid } from "../../http/ids.ts";
+import { findRow, isUlid } from "../../http/ids.ts";
 import { loads } from "../../http/request-state.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
 import { listOf, listSchema, pageOf, pageQuery, searchPageAnswer } from "../../http/list.ts";
@@ -184,8 +184,8 @@ function userStateRoutes(deps: AdminRouteDeps) {
 function userAccessRoutes(deps: UserRouteDeps) {
   return usersBase(deps)
     .macro(
-      loads("session", ({ params }) =>
-        findSessionOf(deps, Number(params["id"]), params["sessionId"] ?? ""),
+      loads("session", ({ params: { id, sessionId = "" } }) =>
+        findRow(id, (userId) => findSessionOf(deps, userId, sessionId)),
       ),
     )
     .get(

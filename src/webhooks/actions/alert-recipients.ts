@@ -1,7 +1,7 @@
 import type { Db, Tx } from "../../../db/client.ts";
 import { countConfirmation } from "../../auth/passwords/mail-limits.ts";
 import type { CodeMac } from "../../auth/passwords/codes.ts";
-import { brandedMail, mailBrandOf } from "../../lib/branded-mail.ts";
+import { brandedMail, inert, mailBrandOf } from "../../lib/branded-mail.ts";
 import { addMs, type Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import { Problem } from "../../lib/problem.ts";
@@ -102,7 +102,7 @@ function linkOf({ serverRoot }: Pick<Config, "serverRoot">, code: string): strin
 }
 
 function recipientMail(to: string, href: string, partner: queries.PartnerBrand): NewMail {
-  const { name } = partner;
+  const name = inert(partner.name);
   const content = {
     subject: `Confirm that you want webhook alerts of ${name}`,
     name: null,
