@@ -23,6 +23,17 @@ export const erasedEmail = (userId: number): string => `erased-${userId}@${ERASE
 export const isErased = ({ id, email }: { readonly id: number; readonly email: string }): boolean =>
   email === erasedEmail(id);
 
+/** Matches the end of a text after which, or the beginning before which, an address would go on. */
+const GOES_ON = { before: /[\p{L}\p{N}._%+-]$/u, after: /^(?:[\p{L}\p{N}-]|\.[\p{L}\p{N}])/u };
+
+/** Returns whether a text contains the address as a whole: `joann@x.example` does not name `ann@x.example`. */
+export function namesAddress(text: string, address: string): boolean {
+  const parts = text.split(address);
+  return parts
+    .slice(1)
+    .some((rest, i) => !GOES_ON.before.test(parts[i] ?? "") && !GOES_ON.after.test(rest));
+}
+
 /**
  * The fields in the metadata of events (contract 8.2) that contain texts of the reviewer or about the review, each with
  * the value that replaces it in an erasure.

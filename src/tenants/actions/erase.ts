@@ -8,7 +8,13 @@ import type { Log } from "../../lib/log.ts";
 import type { SecretBox } from "../../lib/secrets.ts";
 import { openMail } from "../../outbox/mail.ts";
 import type { Counts, Selector } from "../erasure-model.ts";
-import { isChanged, type Personal, withoutActor, withoutReviewer } from "../erasure-rules.ts";
+import {
+  isChanged,
+  type Personal,
+  withoutActor,
+  withoutReviewer,
+  namesAddress,
+} from "../erasure-rules.ts";
 import * as queries from "../queries/erase.ts";
 import { isErasureOpen, lockNextErasure, saveErasure } from "../queries/erasures.ts";
 import { erasureAssociatedData } from "./erasures.ts";
@@ -197,7 +203,7 @@ const USER_STEPS: Readonly<Record<string, Step<UserSelector>>> = {
       if (sealedMessage === null) return false;
       // The text of an invitation has the address of the person who invites.
       const { to, text } = openMail(box, id, sealedMessage);
-      return normalEmail(to) === normalEmail(email) || text.includes(email);
+      return normalEmail(to) === normalEmail(email) || namesAddress(text, email);
     });
     const ids = own.map(({ id }) => id);
     return { counts: { mails: await queries.dropMails(tx, queries.isMail(ids)) }, next };

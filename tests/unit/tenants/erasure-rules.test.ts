@@ -2,7 +2,12 @@ import { expect, test } from "bun:test";
 
 import { fieldsOf } from "../../../src/lib/fields.ts";
 import { METADATA } from "../../../src/reviews/events.ts";
-import { isChanged, withoutActor, withoutReviewer } from "../../../src/tenants/erasure-rules.ts";
+import {
+  isChanged,
+  namesAddress,
+  withoutActor,
+  withoutReviewer,
+} from "../../../src/tenants/erasure-rules.ts";
 
 const PERSON = "Ada Ünal";
 const review = { id: 7, external_review_id: "r", rate: 4, reviewer: PERSON };
@@ -41,4 +46,17 @@ test("the actor of an event keeps its id and loses the name", () => {
   expect(JSON.stringify(erased.actor)).toBe('{"type":"user","id":3,"name":"Erased"}');
   expect(isChanged(event, erased)).toBe(true);
   expect(isChanged(erased, withoutActor(erased))).toBe(false);
+});
+
+test.each([
+  ["Joe (ann@x.example) invited you", true],
+  ["Write to ann@x.example.", true],
+  ["ann@x.example", true],
+  ["Joe (joann@x.example) invited you", false],
+  ["jo+ann@x.example", false],
+  ["ann@x.example.com", false],
+  ["ann@x.examples", false],
+  ["joann@x.example, then ann@x.example", true],
+])("%p names ann@x.example: %p", (text, isNamed) => {
+  expect(namesAddress(text, "ann@x.example")).toBe(isNamed);
 });
