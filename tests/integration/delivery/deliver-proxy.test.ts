@@ -63,7 +63,7 @@ describe("a delivery through the proxy", () => {
     const proxy = await proxied();
     const body = "Zoë🦊".repeat(100_000);
     const receiver = await receive(OK, { tls: HOOK_TEST });
-    const { deliver } = through(proxy, { timeoutMs: 1500 });
+    const { deliver } = through(proxy);
     const outcome = await deliver(message(`https://hook.test:${receiver.port}/`, body));
     expect(outcome).toMatchObject({ kind: "accepted" });
     const [, sent = ""] = (receiver.requests[0] ?? "").split("\r\n\r\n");
@@ -216,7 +216,7 @@ describe("a proxy that", () => {
     const receiver = await receive();
     // A label of 64 characters is invalid, so that the look-up fails without a DNS query.
     for (const host of ["127.0.0.1:1", `${"x".repeat(64)}.test:1`]) {
-      const { client, deliver } = start(`http://relay:${PASSWORD}@${host}`, { timeoutMs: 1500 });
+      const { client, deliver } = start(`http://relay:${PASSWORD}@${host}`);
       const outcome = await deliver(message(`http://hook.test:${receiver.port}/`));
       expect(outcome).toMatchObject({ kind: "unsent" });
       expect(JSON.stringify(outcome)).not.toContain("s3cr");
@@ -284,7 +284,7 @@ describe("several addresses behind a proxy", () => {
 
 test("a shutdown aborts the request for a tunnel", async () => {
   const proxy = await proxied(() => () => {});
-  const { client, deliver } = through(proxy, { timeoutMs: 1500 });
+  const { client, deliver } = through(proxy);
   let breakOff = () => {};
   const abortable = (by: () => void) => (breakOff = by);
   const aborted = deliver(message("http://hook.test/"), { abortable });

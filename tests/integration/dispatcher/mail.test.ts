@@ -56,12 +56,12 @@ describe("a dispatcher", () => {
   test("sends each mail when it is woken, long before its sweep", async () => {
     const { server, schedule } = await startMailing();
     const startedMs = performance.now();
-    for (let sent = 1; sent <= 5; sent++) {
+    for (let sent = 1; sent <= 10; sent++) {
       await queue();
       await schedule.wakeMailer();
       await until("the mail", () => server.received.length === sent);
     }
-    expect(performance.now() - startedMs).toBeLessThan(2 * SWEEP_MS);
+    expect(performance.now() - startedMs).toBeLessThan(5 * SWEEP_MS);
   });
 
   test("finds a mail by its sweep if the wake was lost", async () => {
