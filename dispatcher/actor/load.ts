@@ -46,6 +46,7 @@ export function planLoad(actor: Actor, now: Date, effects: Effect[]): void {
   if (plan.kind !== "load") return;
   actor.loading = true;
   actor.wanted = false;
+  actor.looksAtHead = false;
   actor.readsFailures = countOutcomes(actor).uncommitted === 0;
   for (const lane of actor.lanes.values()) lane.unseen = true;
   actor.filling = plan.limit > 0;
@@ -92,7 +93,7 @@ export function decideLoad(state: LoadState): LoadPlan {
 
 /** Collects the state on which the next load depends. */
 function loadState(actor: Actor, now: Date) {
-  const { loadedAt, queued, bytes } = actor;
+  const { loadedAt, looksAtHead, queued, bytes } = actor;
   let waiting = 0;
   // Free reviews count as room, so that a queue full of entries of a few slow reviews does not delay the other reviews.
   let freeReviews = actor.subscription?.ordering === "review" ? PARALLEL_REVIEWS : 0;
@@ -116,7 +117,7 @@ function loadState(actor: Actor, now: Date) {
      */
     isCrowded: bytes >= actor.mayHold || (bytes > 0 && bytes >= actor.mayReadAhead),
     /** The most entries that may be queued. */
-    capacity: loadedAt === undefined ? firstCapacity(actor) : actor.capacity,
+    capacity: loadedAt === undefined || looksAtHead ? firstCapacity(actor) : actor.capacity,
     /** The number of reviews that may be sent besides those with a lane. */
     freeReviews,
     /**
@@ -132,7 +133,7 @@ function loadState(actor: Actor, now: Date) {
 }
 
 /**
- * Returns the limit of the actor's first load. After a takeover the limit covers all entries of a lane that may have
+ * Returns the limit of a load that may show entries which are not due. After a takeover the limit covers all entries of a lane that may have
  * been sent, because a later load may show other lanes.
  */
 function firstCapacity({ inDoubt, capacity }: Actor): number {

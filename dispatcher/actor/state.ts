@@ -6,8 +6,8 @@ import type { Lane } from "./lane.ts";
 /** The most entries that an actor holds in memory. */
 export const MAX_QUEUED = 64;
 /**
- * The limit of the first load of an actor. Often the head of the queue waits or the subscription is disabled, and
- * more entries would be read in vain.
+ * The limit of the first load of an actor, and of a load of a lane that waited. Often the head of the queue waits or the
+ * subscription is disabled, and more entries would be read in vain.
  */
 export const FIRST_LOAD = 4;
 /**
@@ -48,6 +48,8 @@ export class Actor {
   loading = false;
   /** True if the load under way is to bring entries. */
   filling = false;
+  /** True if the next load reads the main lane before its wait is over. */
+  looksAtHead = false;
   batching = false;
   /** True while a `recheck` is under way. */
   rechecking = false;

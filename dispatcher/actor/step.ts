@@ -50,7 +50,8 @@ export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
   actor.steppedMs = now.getTime();
   switch (event.kind) {
     case "woken":
-      onWoken(actor);
+      actor.wanted = true;
+      actor.plannedFor = undefined;
       break;
     case "has_room":
       break;
@@ -84,17 +85,6 @@ export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
       break;
   }
   return nextEffects(actor, now);
-}
-
-/**
- * Reads the waiting lanes again, because a user may have made a retry due now (contract 6.14). Waits that PostgreSQL
- * does not know stay.
- */
-function onWoken(actor: Actor): void {
-  actor.wanted = true;
-  actor.plannedFor = undefined;
-  if (actor.postponed > 0) return;
-  for (const lane of actor.lanes.values()) lane.waitingUntil = undefined;
 }
 
 function onLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
@@ -276,6 +266,7 @@ function nextEffects(actor: Actor, now: Date): Effect[] {
       effects.push({ kind: "batch" });
     }
     sendHeads(actor, now, effects);
+    endWaits(actor);
   }
   prune(actor);
   if (!actor.stopping) planLoad(actor, now, effects);
@@ -303,6 +294,19 @@ function updateWaits(actor: Actor, now: Date): void {
     if (dueAt === null || dueAt <= now || lane.sending || lane.halted) continue;
     const latest = addMs(now, LONGEST_WAIT_MS);
     wait(actor, lane, dueAt < latest ? dueAt : latest);
+  }
+}
+
+/**
+ * Ends the waits before the load that follows a wake, because a user may have made a retry due now (contract 6.14).
+ * Waits that PostgreSQL does not know stay. Usually the head is still not due, so the load reads few entries.
+ */
+function endWaits(actor: Actor): void {
+  if (!actor.wanted || actor.loading || actor.batching || actor.postponed > 0) return;
+  for (const lane of actor.lanes.values()) {
+    if (lane.waitingUntil === undefined) continue;
+    lane.waitingUntil = undefined;
+    actor.looksAtHead ||= lane.kind === MAIN;
   }
 }
 

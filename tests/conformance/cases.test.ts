@@ -171,6 +171,18 @@ describe("a batch", () => {
   });
 });
 
+test("an enable makes only the first retry due, also with lanes by review", async () => {
+  await subscribed({ ordering: "review", failures: 19 });
+  await stores.appendReviews([0, 1, 2]);
+  const retries = [1, 2].map((sequence) => stores.outcome(sequence, "retry", 60_000));
+  await stores.commit("dispatcher", [...retries, stores.outcome(3, "failed")]);
+  const ask = { subscription: "one", after: 0, limit: 64, exceptReviews: [] };
+  expect(await stores.load(ask)).toBeUndefined();
+  await stores.enable("one", "deliver");
+  const loaded = await stores.load(ask);
+  expect(loaded?.entries.map((one) => one.event)).toEqual(["E1"]);
+});
+
 test("a skip of more than a chunk leaves only later entries to the loads", async () => {
   await subscribed({ failures: 19 });
   await stores.appendReviews(Array.from({ length: CHUNK + 30 }, () => 0));

@@ -79,7 +79,7 @@ export class Changes {
       target.state = "active";
       target.changedMs = world.nowMs;
       world.trace("api", `enables ${target.id}, ${deliver ? "deliver" : "skip"}`);
-      if (deliver) return;
+      if (deliver) return hastenFirstRetry(target, world.postgresMs);
       this.#skipAll(target, "skipped");
       if (target.nextBatchAtMs === null) return;
       target.lastBatchAtMs = world.postgresMs;
@@ -274,6 +274,12 @@ export class Changes {
   #wake({ id, shard }: SubscriptionRow): void {
     this.#deps.redis.wake([{ subscriptionId: id, shard }]);
   }
+}
+
+/** Simulates `hastenFirstRetry`. */
+function hastenFirstRetry(target: SubscriptionRow, nowMs: number): void {
+  const first = queueOf(target).find((row) => row.dueAtMs !== null && !row.isTest);
+  if (first !== undefined) hastenRetry(target, first, nowMs);
 }
 
 /** Simulates `hastenRetry`. */

@@ -1,6 +1,6 @@
 import { Changes } from "./changes.ts";
 import { Chaos, Cluster } from "./cluster.ts";
-import { checkEnd, checkRun, isSettled, tellsMissed } from "./check-run.ts";
+import { checkEnd, checkRun, isSettled } from "./check-run.ts";
 import { isQueueEmpty, queueOf } from "./log.ts";
 import { Monitor } from "./monitor.ts";
 import { Network, Server } from "./network.ts";
@@ -115,14 +115,18 @@ class Simulation {
     );
     if (this.#world.violation !== undefined) return;
     if (!this.#isDone()) this.#world.violate("no loss", this.#describeUnsettled());
-    this.#tellMissed();
-    checkEnd(this.#deps);
+    checkEnd(this.#deps, this.#tellMissed());
   }
 
-  /** Records one more event of each subscription with sequence headers, so that its receiver learns what it missed. */
-  #tellMissed(): void {
+  /**
+   * Records one more event of each active subscription with sequence headers, so that its receiver learns what it
+   * missed, and returns these subscriptions. A change that is under way may enable others later.
+   */
+  #tellMissed(): readonly SubscriptionRow[] {
     const { loop } = this.#world;
-    const targets = [...this.#tables.subscriptions.values()].filter(tellsMissed);
+    const targets = [...this.#tables.subscriptions.values()].filter(
+      ({ state, sequenceHeaders }) => state === "active" && sequenceHeaders,
+    );
     const told = new Map(targets.map((one) => [one, one.lastLogged]));
     const write = (partnerId: number): Promise<void> =>
       this.#writers.write([partnerId], 1).catch(() => write(partnerId));
@@ -135,6 +139,7 @@ class Simulation {
         loop.nowMs < untilMs &&
         !targets.every((one) => isTold(one) && isQueueEmpty(one)),
     );
+    return targets;
   }
 
   get #deps() {

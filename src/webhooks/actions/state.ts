@@ -12,7 +12,7 @@ import {
   type Subscription,
 } from "../model.ts";
 import { noteDisabling } from "../queries/incidents.ts";
-import { lockSequence, skipBatchEntries, skipTests } from "../queries/entries.ts";
+import { hastenFirstRetry, lockSequence, skipBatchEntries, skipTests } from "../queries/entries.ts";
 import * as queries from "../queries/subscriptions.ts";
 import { orNotFound, wake, type WebhookDeps } from "./deps.ts";
 import { queueTest } from "./queue-events.ts";
@@ -50,8 +50,8 @@ export async function enableSubscription(
 
 /**
  * Enables a subscription. Locks are taken in the order that all writers use: sequence, entries, subscription. Held
- * events stay queued, or are skipped if the caller asks for it. The dispatcher starts an overdue batch at the next
- * wake.
+ * events stay queued and the first retry among them is due at once (contract 7.9), or they are skipped if the caller
+ * asks for it. The dispatcher starts an overdue batch at the next wake.
  *
  * With a test, the subscription stays disabled until the transaction that records a 2xx for the test enables it
  * (dispatcher/store/attempt-queries.ts). So its events stay held even if processes stop before the test is answered.
@@ -79,6 +79,7 @@ export async function enableIn(
   rejectIfOperators(seen, principal);
   const skip = { subscriptionId: id, through, skippedAt: now };
   if (held === "skip") await skipQueued(tx, { ...skip, reason: "skipped" });
+  else await hastenFirstRetry(tx, seen);
   // Queued tests are skipped, because the pending test of an earlier call no longer decides whether the subscription is
   // enabled.
   if (seen.pendingTestEventId !== null) await skipTests(tx, seen, now);

@@ -126,6 +126,27 @@ export async function hastenRetry(
   return true;
 }
 
+/**
+ * Makes the first retry of a subscription due now. Without a lane per review this is the entry for which all others
+ * wait.
+ */
+export async function hastenFirstRetry(
+  tx: Tx,
+  subscription: Pick<Subscription, "id" | "shard">,
+): Promise<void> {
+  const { id, shard } = subscription;
+  const { sequence, state, skippedAt, isTest } = outbox;
+  const isOwn = and(eq(outbox.shard, shard), eq(outbox.subscriptionId, id));
+  const isQueued = and(isNull(skippedAt), gt(sequence, skippedThrough(sql`${id}`)));
+  const [first] = await tx
+    .select({ sequence })
+    .from(outbox)
+    .where(and(isOwn, isQueued, eq(state, "waiting"), not(isTest)))
+    .orderBy(asc(sequence))
+    .limit(1);
+  if (first !== undefined) await hastenRetry(tx, subscription, first.sequence);
+}
+
 /** Skips queued tests. A test that the dispatcher has locked is left out, because its outcome is being committed. */
 export async function skipTests(
   tx: Tx,

@@ -57,6 +57,20 @@ describe("a test that is answered 2xx", () => {
     expect(receiver.eventIds).toEqual([String(body["test_event_id"]), String(later)]);
   });
 
+  test("sends the first held event at once, although it waits for a retry", async () => {
+    const { id } = await world.subscribe({ webhook_url: receiver.url });
+    receiver.answer = () => 503;
+    dispatch({ retryDelaysMs: [3_600_000] });
+    const held = await world.emit(2);
+    const state = async () => (await get(`/${id}/deliveries/${held[0]}`))["state"];
+    await until("the retry", async () => (await state()) === "waiting");
+    await post(`/${id}/disable`);
+    receiver.answer = () => 200;
+    await enable(id);
+    await until("the held events", () => receiver.received.length === 4);
+    expect(receiver.eventIds.slice(2)).toEqual(held);
+  });
+
   test("dispatches an overdue batch", async () => {
     const batch = { delivery_kind: "batch", batch_interval_hours: 1 };
     const { id } = await disabled(batch);

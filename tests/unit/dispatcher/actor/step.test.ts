@@ -114,8 +114,12 @@ describe("one lane", () => {
     loaded([{ ...retried, dueAt: later(60_000) }], [tested]);
     driven.now = later(1_000);
     const request = load(wake());
-    expect(request).toMatchObject({ after: 0, limit: MAX_QUEUED });
-    const effects = driven.show(request, { entries: [{ ...retried, dueAt: later(900) }] });
+    expect(request).toMatchObject({ after: 0, limit: 4 });
+    // The second wake comes too late for the load under way.
+    expect(wake()).toEqual([]);
+    const again = load(driven.show(request, { entries: [{ ...retried, dueAt: later(60_000) }] }));
+    expect(again).toMatchObject({ after: 0, limit: 4 });
+    const effects = driven.show(again, { entries: [{ ...retried, dueAt: later(900) }] });
     expect(sent(effects)).toEqual([1]);
   });
 

@@ -106,8 +106,7 @@ export function EnablingTest({ subscription, eventId, onSent, onClose }: Enablin
 function decisionInWords(subscription: Subscription, eventId: string): string {
   if (subscription.pending_test_event_id === eventId)
     return "If your endpoint answers with a 2xx status, the subscription is enabled. Until then its events are held.";
-  if (subscription.is_active)
-    return "The subscription is enabled. Held events are sent in order. If the first one waits for a retry, “Retry now” sends it at once.";
+  if (subscription.is_active) return "The subscription is enabled. Held events are sent in order.";
   return "The subscription stays disabled, and its events are held.";
 }
 
