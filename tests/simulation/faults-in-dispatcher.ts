@@ -22,9 +22,10 @@ export const FAULTS_IN_DISPATCHER: readonly InjectedFault[] = [
   },
   {
     name: "hidden-failures",
-    seed: 89,
+    seed: 113,
     bug: "Receivers that cannot be reached are taken for an outage of our own, although others are reached.",
     async inject() {
+      await drawInstead(() => ({ partners: 8, badReceivers: 0.5 }));
       const { isOurs } = await import("../../dispatcher/delivery/reach.ts");
       replaceFunction(isOurs, (real) => (part, seen) => real(part, { ...seen, isProved: false }));
     },
