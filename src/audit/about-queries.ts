@@ -18,7 +18,7 @@ export function subjectOf({ about }: AuditQuery): Subject | undefined {
 
 /** Audit actions on an object of another user or company. */
 const ON_OTHERS = AUDIT_ACTIONS.filter((action) =>
-  /^(COMPANY|USER|STORE|WEBHOOK|INTEGRATION|SESSION|SECOND|SSO_(CONN|DOM|UNL)|TENANT|PORTAL_LINK_C|TOKEN_([IV]|REV)|CLIENT_[CSUD])/.test(
+  /^(COMPANY|USER|STORE|WEBHOOK|INTEGRATION|PASSWORD_RESET_S|SESSION|SECOND|SSO_(CONN|DOM|UNL)|TENANT|PORTAL_LINK_C|TOKEN_([IV]|REV)|CLIENT_[CSUD])/.test(
     action,
   ),
 );

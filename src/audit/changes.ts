@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from "node:util";
 const TEXT_CHARS = 200;
 const LIST_ITEMS = 20;
 
-const SECRET_FIELD = /secret|password|hash|sealed/;
+const SECRET_FIELD = /secret|password$|hash|sealed/;
 const URL_FIELD = /_url$|_uris$/;
 
 type FieldChanges = Readonly<Record<string, { readonly from: unknown; readonly to: unknown }>>;
@@ -18,13 +18,31 @@ export function changesOf(fields: readonly string[], before: object, after: obje
   const [old, current]: [FieldValues, FieldValues] = [{ ...before }, { ...after }];
   const changes: Record<string, { from: unknown; to: unknown }> = {};
   for (const field of fields) {
-    const name = field.replaceAll(/_(.)/g, (_, first: string) => first.toUpperCase());
+    const name = propertyOf(field);
     const [from, to] = [old[name], current[name]];
     if (SECRET_FIELD.test(field) || isDeepStrictEqual(from, to)) continue;
     changes[field] = { from: boundedValue(field, from), to: boundedValue(field, to) };
   }
   return changes;
 }
+
+/** Returns the fields that differ. A secret that was sent always counts as changed, because its value is not compared. */
+export function changedFields(fields: readonly string[], before: object, after: object): string[] {
+  const [old, current]: [FieldValues, FieldValues] = [{ ...before }, { ...after }];
+  return fields.filter((field) => {
+    const name = propertyOf(field);
+    return SECRET_FIELD.test(field) || !isDeepStrictEqual(old[name], current[name]);
+  });
+}
+
+/** Returns the details of an audit row about a change: the changed fields, and their values as `changesOf` does. */
+export function changeDetails(fields: readonly string[], before: object, after: object) {
+  const changed = changedFields(fields, before, after);
+  return { fields: changed, changes: changesOf(changed, before, after) };
+}
+
+const propertyOf = (field: string): string =>
+  field.replaceAll(/_(.)/g, (_, first: string) => first.toUpperCase());
 
 type FieldValues = Readonly<Record<string, unknown>>;
 

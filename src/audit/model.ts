@@ -8,8 +8,8 @@ import { instantAnswer, instantText, orNull, rowId, searchText } from "../http/t
 
 /**
  * Lists every audit action (contract 3.8). Each comment lists the keys of the JSON field `details` for the actions
- * below it. In addition, the row of a request with a token has `token`, and updates have `changes` where the comment
- * says so.
+ * below it. In addition, the row of a request with a token has `token`. Updates have `fields`, the names of the
+ * changed fields, and `changes`, their values.
  */
 export const AUDIT_ACTIONS = [
   // Audit row of a successful sign-in; details: method, jti.
@@ -68,8 +68,7 @@ export const AUDIT_ACTIONS = [
   // Audit rows of a user's consent to an OAuth client, given or denied; details: client_id, scope.
   "CONSENT_GRANTED",
   "CONSENT_DENIED",
-  // Audit rows of changes to an OAuth client; details: client_id; for an update also fields, the names of the fields
-  // in the request, and changes.
+  // Audit rows of changes to an OAuth client; details: client_id; for an update also fields and changes.
   "CLIENT_CREATED",
   "CLIENT_UPDATED",
   "CLIENT_SECRET_ROTATED",
@@ -97,12 +96,12 @@ export const AUDIT_ACTIONS = [
   // Audit row of a user who was unlinked from an identity provider; details: user_id, connection_id, issuer, revoked.
   "SSO_UNLINKED",
   // Audit rows of changes to an SSO connection; details: connection_id, connection_company_id, issuer; for an update
-  // also fields, the names of the fields in the request.
+  // also fields and changes.
   "SSO_CONNECTION_CREATED",
   "SSO_CONNECTION_UPDATED",
   "SSO_CONNECTION_DELETED",
-  // Audit row of a domain whose DNS record was found; details: those of SSO_CONNECTION_UPDATED; fields contains only
-  // the domain.
+  // Audit row of a domain whose DNS record was found; details: those of SSO_CONNECTION_CREATED and fields, which
+  // contains only the domain.
   "SSO_DOMAIN_PROVED",
   // Audit row of a user that the first sign-in through an identity provider created. The actor is this user; details:
   // connection_id, role.
@@ -117,8 +116,8 @@ export const AUDIT_ACTIONS = [
   "USER_CREATED",
   // Audit row of a link to set the first password, mailed or shown to an operator; details: user_id.
   "USER_INVITED",
-  // Audit rows of a user who was changed or deleted; details: user_id, company_id. A change also has fields, the names
-  // of the fields in the request, and changes, which contains only role and store_ids.
+  // Audit rows of a user who was changed or deleted; details: user_id, company_id. A change also has fields
+  // and changes, which contains only role and store_ids.
   "USER_UPDATED",
   "USER_DELETED",
   // Audit row of a change of a user's role; details: user_id, from, to.
@@ -137,21 +136,22 @@ export const AUDIT_ACTIONS = [
   // When the deletion is complete, COMPANY_DELETED is written, with requested_by.
   "COMPANY_DELETION_REQUESTED",
   "COMPANY_DELETION_CANCELLED",
-  // Audit rows of a company that was updated or deleted; details: company_id, type; for an update also fields, the
-  // names of the fields in the request, and changes; for a deletion also the name of the company.
+  // Audit rows of a company that was updated or deleted; details: company_id, type; for an update also fields and
+  // changes; for a deletion also the name of the company.
   "COMPANY_UPDATED",
   "COMPANY_DELETED",
-  // Audit rows of changes to plans; details: plan_id; for an update also fields, for a deletion also name.
+  // Audit rows of changes to plans; details: plan_id; for an update also fields and changes, for a deletion also
+  // name.
   "PLAN_CREATED",
   "PLAN_UPDATED",
   "PLAN_DELETED",
-  // Audit rows of changes to stores; details: store_id, company_id; for an update also fields, for a deletion also
-  // name.
+  // Audit rows of changes to stores; details: store_id, company_id; for an update also fields and changes, for a
+  // deletion also name.
   "STORE_CREATED",
   "STORE_UPDATED",
   "STORE_DELETED",
   // Audit rows of changes to a connection between a store and its page on a review site; details: store_review_site_id,
-  // store_id, provider; for an update also fields.
+  // store_id, provider; for an update also fields and changes.
   "STORE_REVIEW_SITE_CREATED",
   "STORE_REVIEW_SITE_UPDATED",
   "STORE_REVIEW_SITE_DELETED",
@@ -183,7 +183,7 @@ export const AUDIT_ACTIONS = [
   // also its state.
   "INBOX_RETRIED",
   "INBOX_DROPPED",
-  // Audit rows of changes to a provider; details: provider; for an update also fields.
+  // Audit rows of changes to a provider; details: provider; for an update also fields and changes.
   "PROVIDER_CREATED",
   "PROVIDER_UPDATED",
   "PROVIDER_DELETED",
@@ -192,8 +192,7 @@ export const AUDIT_ACTIONS = [
   // Audit rows of a webhook subscription that was created or deleted; details: subscription_id, delivery_kind.
   "WEBHOOK_CREATED",
   "WEBHOOK_DELETED",
-  // Audit row of a changed webhook subscription; details: subscription_id, fields (the names of the changed fields),
-  // changes.
+  // Audit row of a changed webhook subscription; details: subscription_id, fields, changes.
   "WEBHOOK_UPDATED",
   // Audit row of a rotated signing secret of a webhook; details: subscription_id, grace_period_hours.
   "WEBHOOK_SECRET_ROTATED",
@@ -207,7 +206,8 @@ export const AUDIT_ACTIONS = [
   // Audit row of a webhook subscription that a user disabled; details: subscription_id. The automatic disabling after
   // the 20th permanent failure has no row.
   "WEBHOOK_DISABLED",
-  // Audit rows of a test event, or of one event that was delivered again; details: subscription_id, event_id.
+  // Audit rows of a test event, or of events that were queued again; details: subscription_id and event_id, or
+  // event_ids and queued (their number). If the event waited for a retry, which is now due, also hastened.
   "WEBHOOK_TESTED",
   "WEBHOOK_REDELIVERED",
   // Audit row of a check of a webhook's endpoint; details: subscription_id, check_id.
@@ -215,8 +215,7 @@ export const AUDIT_ACTIONS = [
   // Audit row of a range of events that was queued again; details: subscription_id, since, until, queued (the number
   // of events).
   "WEBHOOK_RECOVERED",
-  // Audit rows of a partner's alert settings; details of an update: fields, the names of the fields in the request,
-  // and changes, without recipients.
+  // Audit rows of a partner's alert settings; details of an update: fields and changes, without recipients.
   "ALERTS_UPDATED",
   "ALERTS_SECRET_SHOWN",
   "ALERTS_SECRET_ROTATED",

@@ -21,7 +21,7 @@ export const ACTION_WORDS: Readonly<Record<AuditAction, string>> = {
   PROVIDER_AUTH_FAILED: "sent a wrong signature of [a review site]",
   AUTHZ_DENIED: "was denied access",
   SESSION_REVOKED: "ended a session of [a user]",
-  TOKEN_ISSUED: "received a token",
+  TOKEN_ISSUED: "generated a token",
   TOKEN_REVOKED: "revoked a token",
   TOKEN_VIEWED: "viewed a token",
   TOKEN_USED: "used a token",
@@ -102,7 +102,7 @@ export const ACTION_WORDS: Readonly<Record<AuditAction, string>> = {
   WEBHOOK_REDELIVERED: "resent an event of [a subscription]",
   WEBHOOK_RECOVERED: "recovered events of [a subscription]",
   EMBEDDING_UPDATED: "updated the allowed origins",
-  PORTAL_LINK_CREATED: "created a portal link",
+  PORTAL_LINK_CREATED: "created a portal link for [a partner]",
   PORTAL_LINK_REDEEMED: "opened a portal link",
   ALERTS_UPDATED: "updated the alert settings",
   ALERTS_SECRET_SHOWN: "viewed the alert secret",
@@ -144,15 +144,30 @@ export const entryWords = (entry: AuditedAction): string => sentenceOf(entry).jo
  * their details: the response to a test, for example, decides whether the subscription is enabled.
  */
 function templateOf({ action, details, object_name: name }: AuditedAction): string {
-  const { test, kind, user_id: userId, service_id: serviceId } = details;
+  const { test, kind, user_id: userId, service_id: serviceId, hastened, queued } = details;
   if (action === "WEBHOOK_ENABLED" && test === true)
     return "sent a test to enable [a subscription]";
+  if (hastened === true) return "made the retry of an event of [a subscription] due now";
+  if (typeof queued === "number") {
+    const verb = action === "WEBHOOK_RECOVERED" ? "recovered" : "resent";
+    return `${verb} ${queued === 1 ? "an event" : `${queued} events`} of [a subscription]`;
+  }
   if (action === "TENANT_READ" && kind === "search") return "searched all companies";
   if (action === "TENANT_READ")
     return `read ${TENANT_DATA.get(kind) ?? "data"} of ${name === null ? "all companies" : "[a partner]"}`;
   if (typeof (userId ?? serviceId) === "number") return OF_OTHERS[action] ?? plainTemplate(action);
-  return plainTemplate(action);
+  if (action === "TOKEN_ISSUED" && kind === "password_reset")
+    return "entered a code to choose a new password";
+  return plainTemplate(action).replace(/(?<= a )token$/, TOKEN_KINDS.get(kind) ?? "token");
 }
+
+/** Names of the kinds of tokens that people see. */
+export const TOKEN_KINDS: ReadonlyMap<unknown, string> = new Map([
+  ["access", "sign-in token"],
+  ["dashboard_pat", "personal access token"],
+  ["api_pat", "24-hour token"],
+  ["portal", "portal session"],
+]);
 
 const plainTemplate = (action: string): string => TEMPLATES.get(action) ?? action;
 const TEMPLATES: ReadonlyMap<string, string> = new Map(Object.entries(ACTION_WORDS));

@@ -1,7 +1,7 @@
 import { ulid } from "ulid";
 
 import type { Db } from "../../db/client.ts";
-import { changesOf } from "../audit/changes.ts";
+import { changeDetails } from "../audit/changes.ts";
 import { recordAudit } from "../audit/queries.ts";
 import { endAccess } from "../auth/sign-in/sessions.ts";
 import type { KeyRing } from "../auth/keys/key-ring.ts";
@@ -96,7 +96,7 @@ export async function updateService(
       updatedAt: now,
     });
     const changed = orNotFound(await queries.serviceById(tx, id));
-    const details = { service_id: id, fields, changes: changesOf(fields, old, changed) };
+    const details = { service_id: id, ...changeDetails(fields, old, changed) };
     const audit = { at: now, actor: principal, requestContext };
     await recordAudit(tx, { ...audit, action: "SERVICE_UPDATED", details });
     return changed;

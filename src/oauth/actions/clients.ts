@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 
 import type { Db, Tx } from "../../../db/client.ts";
-import { changesOf } from "../../audit/changes.ts";
+import { changeDetails } from "../../audit/changes.ts";
 import { recordAudit } from "../../audit/queries.ts";
 import type { AuditAction } from "../../audit/model.ts";
 import { recordAccessDenied, refuseExcess } from "../../auth/access/access-denied.ts";
@@ -157,8 +157,7 @@ export async function changeClient(
     const after = { ...changedClient(before, changes), updatedAt: now };
     denyExcess(caller, after);
     await queries.updateClient(tx, after);
-    const { fields } = details;
-    const more = { fields, changes: changesOf(fields, before, after) };
+    const more = changeDetails(details.fields, before, after);
     await audit(tx, caller, { action: "CLIENT_UPDATED", clientId, at: now, more });
     return after;
   });

@@ -1,6 +1,7 @@
 import { ulid } from "ulid";
 
 import type { Db, Tx } from "../../../db/client.ts";
+import { changeDetails } from "../../audit/changes.ts";
 import { recordAudit } from "../../audit/queries.ts";
 import type { AuditAction } from "../../audit/model.ts";
 import { creating } from "../../auth/keyed-requests.ts";
@@ -162,10 +163,17 @@ export async function updateConnection(
         domains.filter((one) => !kept.includes(one)),
       );
     }
-    const fields = Object.keys(body);
-    await audit(tx, caller, { action: "SSO_CONNECTION_UPDATED", connection, now, fields });
-    return orNotFound(await queries.findConnection(tx, id));
+    const updated = orNotFound(await queries.findConnection(tx, id));
+    const change = changeDetails(Object.keys(body), fieldsOf(old), fieldsOf(updated));
+    await audit(tx, caller, { action: "SSO_CONNECTION_UPDATED", connection, now, change });
+    return updated;
   });
+}
+
+/** Returns the fields of an SSO connection as a body of the API has them, for the audit log. */
+function fieldsOf({ domains, newUserRole: role, newUserStoreIds: store_ids, ...rest }: Connection) {
+  const newUsers = role === null ? null : { role, store_ids };
+  return { ...rest, domains: domains.map(({ domain }) => domain), newUsers };
 }
 
 function orNotFound(connection: Connection | undefined): Connection {
@@ -200,7 +208,8 @@ export async function proveDomain(
   const { id } = connection;
   return deps.db.transaction(async (tx) => {
     if (!(await queries.saveProof(tx, { id, domain, now }))) throw new Problem("not_found");
-    await audit(tx, caller, { action: "SSO_DOMAIN_PROVED", connection, now, fields: [domain] });
+    const change = { fields: [domain] };
+    await audit(tx, caller, { action: "SSO_DOMAIN_PROVED", connection, now, change });
     return orNotFound(await queries.findConnection(tx, id));
   });
 }
@@ -252,10 +261,10 @@ async function audit(
     action: Extract<AuditAction, `SSO_CONNECTION_${string}` | "SSO_DOMAIN_PROVED">;
     connection: Pick<Connection, "id" | "companyId" | "issuer">;
     now: Date;
-    fields?: readonly string[];
+    change?: { readonly fields: readonly string[] };
   },
 ): Promise<void> {
-  const { action, connection, now: at, fields } = written;
+  const { action, connection, now: at, change } = written;
   await recordAudit(tx, {
     at,
     action,
@@ -265,7 +274,7 @@ async function audit(
       connection_id: connection.id,
       connection_company_id: connection.companyId,
       issuer: connection.issuer,
-      ...(fields && { fields }),
+      ...change,
     },
   });
 }

@@ -1,6 +1,5 @@
 import { findRow } from "../../http/ids.ts";
 import type { Db, Tx } from "../../../db/client.ts";
-import { changesOf as fieldChanges } from "../../audit/changes.ts";
 import { recordAudit } from "../../audit/queries.ts";
 import { endAccessOfCompanies } from "../../auth/sign-in/sessions.ts";
 import type { ValidParts } from "../../http/fields.ts";
@@ -24,8 +23,8 @@ import { Problem } from "../../lib/problem.ts";
 import * as queries from "../queries/companies.ts";
 import { isToBeDeleted } from "../queries/deletions.ts";
 import { hasPlan, plansOf } from "../queries/stores.ts";
-import { existing, orNotFound, type AdminDeps } from "./deps.ts";
-import { changeRecord, deleteRecord } from "./records.ts";
+import { existing, type AdminDeps } from "./deps.ts";
+import { changeRecord, deleteRecord, updateRecord } from "./records.ts";
 
 const DOMAIN_TAKEN = "is the domain of another partner";
 /** The highest number of plan names that the error about an unknown plan lists. */
@@ -149,7 +148,7 @@ export function changePartner(
       whiteLabelDomain: label?.domain ?? null,
     }),
   };
-  return changeCompany(deps, caller, partner, { changes, fields: Object.keys(body) });
+  return changeCompany(deps, caller, partner, { changes, body });
 }
 
 /** Changes an account with a body that has passed `accountErrors`. Absent fields stay. */
@@ -160,7 +159,7 @@ export function changeAccount(
   body: AccountUpdate,
 ): Promise<Company> {
   const changes = { ...changesOf(body), planId: body.plan_id };
-  return changeCompany(deps, caller, account, { changes, fields: Object.keys(body) });
+  return changeCompany(deps, caller, account, { changes, body });
 }
 
 function changesOf(
@@ -179,17 +178,22 @@ function changeCompany(
   deps: Pick<AdminDeps, "db" | "clock">,
   caller: Caller,
   { id, type }: Company,
-  one: { readonly changes: Parameters<typeof queries.updateCompany>[2]; readonly fields: string[] },
+  one: { readonly changes: Parameters<typeof queries.updateCompany>[2]; readonly body: object },
 ): Promise<Company> {
-  return changeRecord(deps, caller, CONFLICTS, async (tx) => {
-    const { changes, fields } = one;
-    const before = orNotFound(await queries.companyById(tx, type, id));
-    if (fields.length > 0) await queries.updateCompany(tx, id, changes);
-    const result = orNotFound(await queries.companyById(tx, type, id));
-    const values = fieldChanges(fields, before, result);
-    const details = { company_id: id, type, fields, changes: values };
-    return { result, ...(fields.length > 0 && { change: { action: "COMPANY_UPDATED", details } }) };
+  return updateRecord(deps, caller, one.body, {
+    conflicts: CONFLICTS,
+    action: "COMPANY_UPDATED",
+    ids: { company_id: id, type },
+    read: async (tx) => withWhiteLabel(await queries.companyById(tx, type, id)),
+    write: (tx) => queries.updateCompany(tx, id, one.changes),
   });
+}
+
+/** Adds the field `white_label` as a body of the API has it, for the audit log. */
+function withWhiteLabel(company: Company | undefined) {
+  if (company === undefined) return undefined;
+  const { whiteLabelEnabled, brandName: brand_name, domain } = company;
+  return { ...company, whiteLabel: whiteLabelEnabled ? { brand_name, domain } : null };
 }
 
 /** Deletes a company that no other record refers to. */

@@ -2,7 +2,7 @@ import { ulid } from "ulid";
 
 import type { Tx } from "../../../db/client.ts";
 import type { AuditAction } from "../../audit/model.ts";
-import { changesOf } from "../../audit/changes.ts";
+import { changeDetails } from "../../audit/changes.ts";
 import { recordAudit } from "../../audit/queries.ts";
 import { refuseExcess } from "../../auth/access/access-denied.ts";
 import type { Authority } from "../../auth/access/authority.ts";
@@ -96,7 +96,7 @@ export async function updateIntegration(
     const { name = before.name, scopes = before.scopes } = body;
     await queries.updateIntegration(tx, id, { name, scopes, updatedAt: now });
     const after = existing(await queries.integrationById(tx, id));
-    const more = { fields, changes: changesOf(fields, before, after) };
+    const more = changeDetails(fields, before, after);
     await audit(tx, caller, { action: "INTEGRATION_UPDATED", id, now, more });
     return after;
   });

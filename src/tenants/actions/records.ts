@@ -1,11 +1,12 @@
 import { referringTable, violatedIndex } from "../../../db/errors.ts";
 import type { Tx } from "../../../db/client.ts";
 import type { AuditAction } from "../../audit/model.ts";
+import { changeDetails } from "../../audit/changes.ts";
 import { recordAudit } from "../../audit/queries.ts";
 import { creating } from "../../auth/keyed-requests.ts";
 import type { Caller } from "../../http/principal.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
-import type { AdminDeps } from "./deps.ts";
+import { type AdminDeps, orNotFound } from "./deps.ts";
 
 /** The field errors for violations of unique indexes, by the name of the index. */
 type Conflicts = Readonly<Record<string, readonly [field: string, message: string]>>;
@@ -52,6 +53,36 @@ export async function changeRecord<T>(
     const [field, message] = conflict;
     throw invalid({ [field]: [message] });
   }
+}
+
+interface RecordUpdate<T> {
+  readonly conflicts: Conflicts;
+  readonly action: AuditAction;
+  /** The details that identify the record. */
+  readonly ids: Readonly<Record<string, unknown>>;
+  readonly read: (tx: Tx) => Promise<T | undefined>;
+  readonly write: (tx: Tx) => Promise<void>;
+}
+
+/**
+ * Changes the fields of a record that the body names, and records the changed ones in the audit log with their old and
+ * new values. An update that changes nothing is not recorded.
+ */
+export function updateRecord<T extends object>(
+  deps: Pick<AdminDeps, "db" | "clock">,
+  caller: Caller,
+  body: object,
+  { conflicts, action, ids, read, write }: RecordUpdate<T>,
+): Promise<T> {
+  const named = Object.keys(body);
+  return changeRecord(deps, caller, conflicts, async (tx) => {
+    const before = orNotFound(await read(tx));
+    if (named.length === 0) return { result: before };
+    await write(tx);
+    const result = orNotFound(await read(tx));
+    const details = { ...ids, ...changeDetails(named, before, result) };
+    return { result, ...(details.fields.length > 0 && { change: { action, details } }) };
+  });
 }
 
 /** The words of the error `in_use` for the tables whose rows can refer to a record and so prevent its deletion. */

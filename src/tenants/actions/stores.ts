@@ -1,7 +1,6 @@
 import { type Page } from "../../http/list.ts";
 import { findRow } from "../../http/ids.ts";
 import type { Db } from "../../../db/client.ts";
-import type { AuditAction } from "../../audit/model.ts";
 import type { ValidParts } from "../../http/fields.ts";
 import type { Caller } from "../../http/principal.ts";
 import type { RuleErrors } from "../../http/rules.ts";
@@ -28,7 +27,7 @@ import type {
 import { companyById } from "../queries/companies.ts";
 import * as queries from "../queries/stores.ts";
 import { type AdminDeps, existing, orNotFound } from "./deps.ts";
-import { changeRecord, deleteRecord } from "./records.ts";
+import { changeRecord, deleteRecord, updateRecord } from "./records.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -81,26 +80,18 @@ export function changePlan(
   { id }: Plan,
   body: PlanUpdate,
 ): Promise<Plan> {
-  return changeRecord(deps, caller, CONFLICTS, async (tx) => {
-    const change = changeOf("PLAN_UPDATED", { plan_id: id }, body);
-    if (change !== undefined) await queries.updatePlan(tx, id, body);
-    return { result: orNotFound(await queries.planById(tx, id)), ...(change && { change }) };
+  return updateRecord(deps, caller, body, {
+    conflicts: CONFLICTS,
+    action: "PLAN_UPDATED",
+    ids: { plan_id: id },
+    read: (tx) => queries.planById(tx, id),
+    write: (tx) => queries.updatePlan(tx, id, body),
   });
 }
 
 export function deletePlan(deps: WritingDeps, caller: Caller, { id, name }: Plan): Promise<void> {
   const change = { action: "PLAN_DELETED", details: { plan_id: id, name } } as const;
   return deleteRecord(deps, caller, change, (tx) => queries.deletePlan(tx, id));
-}
-
-/** Describes a change for the audit log; undefined if the body names no field. */
-function changeOf<A extends AuditAction>(
-  action: A,
-  ids: Readonly<Record<string, unknown>>,
-  body: object,
-) {
-  const fields = Object.keys(body);
-  return fields.length === 0 ? undefined : { action, details: { ...ids, fields } };
 }
 
 export function findStore({ db }: { readonly db: Db }, id: string | undefined): Promise<Store> {
@@ -142,11 +133,13 @@ export function changeStore(
   { id, accountId }: Store,
   body: StoreUpdate,
 ): Promise<Store> {
-  return changeRecord(deps, caller, CONFLICTS, async (tx) => {
-    const change = changeOf("STORE_UPDATED", { store_id: id, company_id: accountId }, body);
-    const { name, external_id: externalId } = body;
-    if (change !== undefined) await queries.updateStore(tx, id, { name, externalId });
-    return { result: orNotFound(await queries.storeById(tx, id)), ...(change && { change }) };
+  const { name, external_id: externalId } = body;
+  return updateRecord(deps, caller, body, {
+    conflicts: CONFLICTS,
+    action: "STORE_UPDATED",
+    ids: { store_id: id, company_id: accountId },
+    read: (tx) => queries.storeById(tx, id),
+    write: (tx) => queries.updateStore(tx, id, { name, externalId }),
   });
 }
 
@@ -211,13 +204,12 @@ export function changeStoreReviewSite(
   { id, storeId, provider }: StoreReviewSite,
   body: StoreReviewSiteUpdate,
 ): Promise<StoreReviewSite> {
-  return changeRecord(deps, caller, CONFLICTS, async (tx) => {
-    const ids = { store_review_site_id: id, store_id: storeId, provider };
-    const change = changeOf("STORE_REVIEW_SITE_UPDATED", ids, body);
-    const { external_id: externalId } = body;
-    if (change !== undefined) await queries.updateStoreReviewSite(tx, id, { externalId });
-    const result = orNotFound(await queries.storeReviewSiteById(tx, id));
-    return { result, ...(change && { change }) };
+  return updateRecord(deps, caller, body, {
+    conflicts: CONFLICTS,
+    action: "STORE_REVIEW_SITE_UPDATED",
+    ids: { store_review_site_id: id, store_id: storeId, provider },
+    read: (tx) => queries.storeReviewSiteById(tx, id),
+    write: (tx) => queries.updateStoreReviewSite(tx, id, { externalId: body.external_id }),
   });
 }
 
@@ -279,19 +271,21 @@ export function createProvider(
   });
 }
 
-export function changeProvider(
+export async function changeProvider(
   deps: SealingDeps,
   caller: Caller,
   { id, slug }: Provider,
   body: ProviderUpdate,
 ): Promise<Provider> {
-  return changeRecord(deps, caller, CONFLICTS, async (tx) => {
-    const change = changeOf("PROVIDER_UPDATED", { provider: slug }, body);
-    const { name, requires_timestamp: requiresTimestamp } = body;
-    if (change !== undefined) await queries.updateProvider(tx, id, { name, requiresTimestamp });
-    const result = withFingerprint(deps, orNotFound(await queries.providerById(tx, id)));
-    return { result, ...(change && { change }) };
+  const { name, requires_timestamp: requiresTimestamp } = body;
+  const changed = await updateRecord(deps, caller, body, {
+    conflicts: CONFLICTS,
+    action: "PROVIDER_UPDATED",
+    ids: { provider: slug },
+    read: (tx) => queries.providerById(tx, id),
+    write: (tx) => queries.updateProvider(tx, id, { name, requiresTimestamp }),
   });
+  return withFingerprint(deps, changed);
 }
 
 export function deleteProvider(

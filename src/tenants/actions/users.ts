@@ -2,7 +2,7 @@ import type { Tx } from "../../../db/client.ts";
 import { dropFactors, forgetCodeLock } from "../../auth/factors/prove-factor.ts";
 import { mailAboutLostFactors, mailAboutOwner } from "../../auth/sign-in/security-mails.ts";
 import { recordAccessDenied } from "../../auth/access/access-denied.ts";
-import { changesOf } from "../../audit/changes.ts";
+import { changedFields, changesOf } from "../../audit/changes.ts";
 import { recordAudit } from "../../audit/queries.ts";
 import { inviteUser } from "../../auth/passwords/invitations.ts";
 import { countInvitationOf } from "../../auth/passwords/mail-limits.ts";
@@ -147,8 +147,8 @@ export async function changeUser(
   const storeIds = body.store_ids ?? (isOtherRole ? [] : undefined);
   const isMoved = email !== undefined && email !== user.email;
   const changed = await changeRecord(deps, caller, CONFLICTS, async (tx, now) => {
-    const fields = Object.keys(body);
-    if (fields.length === 0) return { result: user };
+    const named = Object.keys(body);
+    if (named.length === 0) return { result: user };
     if (isOtherRole) await refuseLast(tx, caller.principal, user);
     await holdChangeable(tx, id);
     const before = orNotFound(await queries.userById(tx, id));
@@ -164,6 +164,7 @@ export async function changeUser(
     }
     const result = orNotFound(await queries.userById(tx, id));
     const ids = { user_id: id, company_id: companyId };
+    const fields = changedFields(named, before, result);
     const details = { ...ids, fields, changes: changesOf(NOT_PERSONAL_FIELDS, before, result) };
     return { result, change: { action: "USER_UPDATED", details } };
   });

@@ -77,7 +77,9 @@ export async function redeliver(
   await deps.writerPool.transaction([found.partnerId], async (tx) => {
     const { subscription, lastSequence } = await lockActiveQueue(tx, found);
     const last = orNotFound(await deliveryOf(tx, found.id, eventId));
-    if (last.settledAt !== null) {
+    const isWaiting = last.settledAt === null;
+    const ids = { subscription_id: found.id, event_id: eventId };
+    if (!isWaiting) {
       if (!isRecorded(last)) throw new Problem("not_found");
       await appendEntries(tx, subscription, lastSequence, [nextRound(last, now)]);
     } else if (!(await hastenRetry(tx, subscription, last.position))) {
@@ -88,7 +90,7 @@ export async function redeliver(
       action: "WEBHOOK_REDELIVERED",
       actor: principal,
       requestContext,
-      details: { subscription_id: found.id, event_id: eventId },
+      details: { ...ids, ...(isWaiting && { hastened: true }) },
     });
   });
   wake(deps, found);

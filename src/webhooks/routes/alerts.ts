@@ -4,7 +4,7 @@ import { ulid } from "ulid";
 
 import * as queries from "../queries/alerts.ts";
 import type { Tx } from "../../../db/client.ts";
-import { changesOf } from "../../audit/changes.ts";
+import { changedFields, changesOf } from "../../audit/changes.ts";
 import type { AuditAction } from "../../audit/model.ts";
 import { recordAudit } from "../../audit/queries.ts";
 import {
@@ -235,7 +235,7 @@ async function updateSettings(
     const inOneForm = (some: typeof recipients) => some && some.map(normalEmail);
     guardReceivers(caller.principal, inOneForm(before.recipients), inOneForm(recipients));
     guardReceivers(caller.principal, [before.webhookUrl], [after.webhookUrl]);
-    const fields = Object.keys(body);
+    const fields = changedFields(Object.keys(body), before, after);
     // The audit log does not contain `recipients`, because they are addresses of persons, and an erasure would not find
     // them there.
     const named = fields.filter((field) => field !== "recipients");

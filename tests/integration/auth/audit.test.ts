@@ -110,7 +110,7 @@ describe("the audit log", () => {
     expect(await rows(`?q=${encodeURIComponent(owner.email)}`)).toEqual([9, 7, 5, 3, 1]);
     expect(await rows(`?q=row-&action=TOKEN_ISSUED`)).toEqual([5, 4, 3, 2, 1, 0]);
     expect(await rows("?q=row_")).toEqual([]);
-    expect(await rows("?q=Received%20a%20token")).toEqual([5, 4, 3, 2, 1, 0]);
+    expect(await rows("?q=Generated%20a%20token")).toEqual([5, 4, 3, 2, 1, 0]);
   });
 
   test("finds an enable by the words that the dashboard has for it", async () => {

@@ -156,7 +156,7 @@ describe("a client", () => {
       .where(eq(auditLog.action, "CLIENT_UPDATED"));
     expect(rows.map(({ details }) => details)).toContainEqual({
       client_id: body["client_id"],
-      fields: ["redirect_uris", "scopes"],
+      fields: ["scopes"],
       changes: { scopes: { from: ["*"], to: ["reviews:read"] } },
       token: { jti: expect.any(String), kind: "access", client_id: null },
     });

@@ -44,14 +44,20 @@ describe("a connection", () => {
     expect((await api.call("GET", `${PATH}/${id}`, { token })).body).toEqual(made.body);
 
     const domains = ["b.example.com", "c.example.com"];
-    const change = { password_login: false, trust_email: true, domains };
-    const changed = await api.call("PATCH", `${PATH}/${id}`, { token, body: change });
-    expect(changed.body).toMatchObject({ ...change, client_id: "the client" });
-    const fields = ["password_login", "trust_email", "domains"];
+    const change = { password_login: false, trust_email: true, client_id: "the client" };
+    const body = { ...change, domains, client_secret: "another" };
+    const changed = await api.call("PATCH", `${PATH}/${id}`, { token, body });
+    expect(changed.body).toMatchObject(change);
+    const fields = ["password_login", "trust_email", "domains", "client_secret"];
+    const changes = {
+      password_login: { from: true, to: false },
+      trust_email: { from: false, to: true },
+      domains: { from: made.body["domains"], to: domains },
+    };
     expect(await lastAudit()).toEqual({
       action: "SSO_CONNECTION_UPDATED",
       actor_id,
-      details: { ...details, fields },
+      details: { ...details, fields, changes },
     });
     const discovered = await api.call("POST", "/auth/discover", {
       body: { email: "a@c.example.com" },

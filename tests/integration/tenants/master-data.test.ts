@@ -126,6 +126,26 @@ describe("fields that belong together", () => {
       enabled: false,
     });
     expect((await change(two, { white_label })).status).toBe(200);
+    const [change1, change2] = await changesTo({ company_id: idOf(one) });
+    expect(change1).toMatchObject({ changes: { white_label: { from: null, to: white_label } } });
+    expect(change2).toMatchObject({ changes: { white_label: { from: white_label, to: null } } });
+  });
+
+  test.each<[string, string, Fields, Fields]>([
+    ["plans", "plan_id", { features: ["reviews"] }, { features: ["reviews", "sso"] }],
+    ["providers", "provider", { requires_timestamp: false }, { requires_timestamp: true }],
+    ["stores", "store_id", { external_id: null }, { external_id: "changed" }],
+  ])("%s is audited with the old and new value of what changed", async (kind, id, from, to) => {
+    const { body } = await create(kind);
+    const path = `/${kind}/${Number(body["id"])}`;
+    await call("PATCH", path, { name: body["name"], ...to });
+    await call("PATCH", path, { name: body["name"] });
+    const [field = ""] = Object.keys(to);
+    const rows = await changesTo({ [id]: kind === "providers" ? body["slug"] : body["id"] });
+    expect(rows).toMatchObject([
+      { fields: [field], changes: { [field]: { from: from[field], to: to[field] } } },
+    ]);
+    expect(Object.keys(rows[0]?.["changes"] ?? {})).toEqual([field]);
   });
 });
 
@@ -307,6 +327,15 @@ const PREFIXES: Readonly<Record<string, string>> = {
   providers: "PROVIDER",
   "store-review-sites": "STORE_REVIEW_SITE",
 };
+
+/** Reads the details of the audit rows about changes of a record. */
+async function changesTo(record: Fields): Promise<Record<string, object>[]> {
+  const rows = await database.db.sql<{ details: Record<string, object> }[]>`
+    select details from audit_log
+     where action like '%_UPDATED' and details @> ${JSON.stringify(record)}::text::jsonb
+     order by id`;
+  return rows.map(({ details }) => details);
+}
 
 async function audited(kind: string): Promise<{ action: string }[]> {
   const actions = ["CREATED", "UPDATED", "DELETED"].map((verb) => `${PREFIXES[kind]}_${verb}`);

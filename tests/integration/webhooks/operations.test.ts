@@ -481,6 +481,9 @@ describe("redelivering", () => {
       { round: 1, attempt: 1, state: "pending", is_due: true },
     ]);
     expect(world.wakes).toEqual([id]);
+    expect((await world.audit("WEBHOOK_REDELIVERED")).at(-1)).toMatchObject({
+      details: { event_id: first, hastened: true },
+    });
     // Its attempt may be under way by now.
     expect((await again(id, first)).body["code"]).toBe("already_queued");
   });

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 
-import { changesOf } from "../../../src/audit/changes.ts";
+import { changeDetails, changesOf } from "../../../src/audit/changes.ts";
 
 const LONG = "x".repeat(201);
 const many = (count: number) => Array.from({ length: count }, (_, n) => n);
@@ -35,5 +35,16 @@ test("has only fields that differ, with the old and the new value, and no secret
   ).toEqual({
     label: { from: "a", to: "b" },
     webhook_url: { from: url, to: null },
+  });
+});
+
+test("names a secret that was sent as changed, and no field that stays", () => {
+  const [before, after] = [
+    { name: "a", label: "b" },
+    { name: "a", label: "c" },
+  ];
+  expect(changeDetails(["name", "label", "client_secret"], before, after)).toEqual({
+    fields: ["label", "client_secret"],
+    changes: { label: { from: "b", to: "c" } },
   });
 });

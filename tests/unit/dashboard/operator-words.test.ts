@@ -46,11 +46,23 @@ describe("the audit log in words", () => {
       { fields: ["webhook_url"] },
       "updated the subscription CRM (webhook url)",
     ],
+    ["WEBHOOK_REDELIVERED", "CRM", {}, "resent an event of the subscription CRM"],
+    ["WEBHOOK_REDELIVERED", "CRM", { queued: 3 }, "resent 3 events of the subscription CRM"],
+    [
+      "WEBHOOK_REDELIVERED",
+      "CRM",
+      { hastened: true },
+      "made the retry of an event of the subscription CRM due now",
+    ],
+    ["WEBHOOK_RECOVERED", "CRM", { queued: 1 }, "recovered an event of the subscription CRM"],
+    ["PORTAL_LINK_CREATED", "Northwind", {}, "created a portal link for Northwind"],
     ["USER_DEACTIVATED", "Ada", { user_id: 2 }, "deactivated Ada"],
     ["SESSION_REVOKED", "Ada", { user_id: 1 }, "ended a session of their own"],
     ["TENANT_READ", "Northwind", { kind: "users" }, "read the users of Northwind"],
     ["TENANT_READ", null, { kind: "users" }, "read the users of all companies"],
     ["TOKEN_VIEWED", null, {}, "viewed a token"],
+    ["TOKEN_REVOKED", null, { kind: "dashboard_pat" }, "revoked a personal access token"],
+    ["TOKEN_REVOKED", null, { kind: "access" }, "revoked a sign-in token"],
     ["TOKEN_VIEWED", "Nightly", { user_id: 9 }, "viewed the token of Nightly"],
     ["STORE_REVIEW_SITE_CREATED", "Harbour", {}, "connected the store Harbour to a review site"],
     [
@@ -85,7 +97,7 @@ describe("the audit log in words", () => {
       ["Ended", "1 sign-in or token"],
       ["Changed", "Name (personal data is not recorded)"],
       ["Role", "Account user → None"],
-      ["Token", "Sign-in j"],
+      ["Token", "Sign-in token j"],
       ["Reason", "None"],
     ]);
   });

@@ -1,1 +1,7 @@
-export { ACTION_WORDS, entryWords, phraseOf, sentenceOf } from "../../../audit/words.ts";
+export {
+  ACTION_WORDS,
+  entryWords,
+  phraseOf,
+  sentenceOf,
+  TOKEN_KINDS,
+} from "../../../audit/words.ts";

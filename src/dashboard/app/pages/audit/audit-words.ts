@@ -1,4 +1,4 @@
-import { ACTION_WORDS } from "../../api/audit-words.ts";
+import { ACTION_WORDS, TOKEN_KINDS } from "../../api/audit-words.ts";
 import { counted, idOf, instantOf, sentence } from "../../ui/format.ts";
 import { textQuery } from "../../ui/text-query.ts";
 
@@ -120,7 +120,7 @@ type Details = Readonly<Record<string, unknown>>;
 export function detailPairs(details: Details): [string, string][] {
   return Object.entries(details).flatMap(([name, value]): [string, string][] => {
     if (name === "changes") return changePairs(asDetails(value));
-    if (name === "fields") return fieldPairs(details);
+    if (name === "fields" && "changes" in details) return fieldPairs(details);
     if (name === "revoked") return [["Ended", endedText(value)]];
     if (name === "token") return [["Token", tokenText(asDetails(value))]];
     return [[title(name), detailText(value)]];
@@ -148,7 +148,7 @@ const changePairs = (changes: Details): [string, string][] =>
     return [title(field), `${old} → ${current}`];
   });
 
-/** Names the fields of the request whose values are not recorded: they are personal or secret, or have not changed. */
+/** Names the changed fields whose values are not recorded, because they are personal or secret. */
 function fieldPairs({ fields, changes, user_id: user }: Details): [string, string][] {
   const known = asDetails(changes);
   const names = (Array.isArray(fields) ? fields : []).map(String);
@@ -156,19 +156,13 @@ function fieldPairs({ fields, changes, user_id: user }: Details): [string, strin
   if (others.length === 0) return [];
   return typeof user === "number"
     ? [["Changed", `${others.join(", ")} (personal data is not recorded)`]]
-    : [["Also sent", `${others.join(", ")} (unchanged, or not recorded)`]];
+    : [["Also sent", `${others.join(", ")} (the value is not recorded)`]];
 }
 
 function tokenText({ kind, jti, client_id: client }: Details): string {
-  const word = TOKEN_WORDS[String(kind)] ?? sentence(String(kind));
+  const word = sentence(TOKEN_KINDS.get(kind) ?? String(kind));
   return `${word} ${detailText(jti)}${typeof client === "string" ? ` of ${client}` : ""}`;
 }
-
-const TOKEN_WORDS: Readonly<Record<string, string>> = {
-  access: "Sign-in",
-  api_pat: "API token",
-  portal: "Portal session",
-};
 
 /** Shows a detail of any type as text. */
 function detailText(value: unknown): string {

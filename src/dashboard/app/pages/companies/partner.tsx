@@ -5,10 +5,9 @@ import { Route, Switch, useParams } from "wouter";
 import { answerOf } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
 import { CopyTextButton } from "../../ui/copy.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
+import { ConfirmedAction, Dialog } from "../../ui/dialog.tsx";
 import { idOf } from "../../ui/format.ts";
 import { PageHeader, PageLink } from "../../ui/layout.tsx";
-import { notify } from "../../ui/notify.ts";
 import { Loaded, NotFound } from "../../ui/states.tsx";
 import { Time } from "../../ui/time.tsx";
 import { ViewedPartnerContext } from "../webhooks/data/data.ts";
@@ -70,33 +69,39 @@ interface PartnerProps {
   readonly name: string;
 }
 
-/** Button with which an operator opens the webhook pages of a partner and acts there as its owner. */
+/**
+ * Button with which an operator opens the webhook pages of a partner and acts there as its owner. The audit log records
+ * each link, so the link is created only after the operator has confirmed.
+ */
 function ActAsPartner({ id, name }: PartnerProps) {
   const { admin } = useApi();
   const {
-    mutate,
+    mutateAsync,
     data,
-    isPending,
     reset: close,
   } = useMutation({
     mutationFn: () =>
       answerOf(
         admin.partners({ id })["portal-links"].post({ pages: ["webhooks"], access: "write" }),
       ),
-    onError: (error) => notify.failed(error),
   });
   return (
     <>
-      <Button variant="default" size="xs" loading={isPending} onClick={() => mutate()}>
-        Act as partner
-      </Button>
+      <ConfirmedAction
+        label="Act as partner"
+        button={{ size: "xs" }}
+        title={`Act as ${name}?`}
+        action="Create link"
+        onConfirm={() => mutateAsync()}
+      >
+        You get a link that opens the webhook pages as the owner of {name}. The link and everything
+        that you do with it are recorded in the audit log.
+      </ConfirmedAction>
       <Dialog opened={data !== undefined} onClose={close} title={`Act as ${name}`} centered>
         {data !== undefined && (
           <>
             <Text size="sm" mb="sm">
-              The link opens the webhook pages as the owner. It works once and expires{" "}
-              <Time at={data.expires_at} mayBeAhead />. Everything that you do is recorded in the
-              audit log.
+              The link works once and expires <Time at={data.expires_at} mayBeAhead />.
             </Text>
             <Group justify="flex-end" gap="sm">
               <CopyTextButton value={data.url} variant="default">
