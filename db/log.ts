@@ -352,6 +352,17 @@ export function queueLength(limit: number): SQL {
   return sql`(${length(sql`o.sequence`, queuedRows, lastRow)} + ${length(sql`h.sequence`, loggedEvents, lastLogged)})`;
 }
 
+/** Selects how many events of a batch subscription wait for its next batch, up to `limit`, as a scalar subquery. */
+export function batchLength(limit: number): SQL {
+  // The limit is a subquery, because the planner then walks the index in order.
+  return sql`(
+    select count(*) from (
+      select b.review_history_id from batch_entries b
+       where b.subscription_id = s.id
+         and b.review_history_id > coalesce((select batch_skipped_through from outbox_sequences where subscription_id = s.id), 0)
+       order by b.review_history_id limit (select ${sql.raw(String(limit))}::bigint)) e)`;
+}
+
 /**
  * Builds the common table expressions of a `with recursive`. The last one, `queues` (shard, subscription_id), contains
  * about `limit` subscriptions per shard that have queued entries. The caller's expression `asked` (shard) lists the

@@ -3,7 +3,7 @@ import { Type } from "@sinclair/typebox";
 /** The security settings of a company, which apply only to its own users (contract 4.27). */
 export const requirement = {
   require_second_factor: Type.Boolean({
-    description: "Whether the company's own users need a second factor.",
+    description: "Whether its own users need a second factor.",
   }),
 };
 

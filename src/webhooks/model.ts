@@ -265,7 +265,7 @@ const subscriptionFields = {
     examples: ["01JWNB9PR0ZV8X2D3F4G5H6J00"],
   }),
   last_batch_dispatched_at: orNull(instantAnswer()),
-  next_batch_at: orNull(instantAnswer(), { description: "Time of the next batch." }),
+  next_batch_at: orNull(instantAnswer()),
   secret_fingerprint: fingerprintText,
   previous_secret_expires_at: orNull(instantAnswer(), {
     description: "End of the grace period of the previous secret; null without one.",

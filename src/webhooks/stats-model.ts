@@ -45,6 +45,7 @@ export const HealthObject = Type.Object(
         "Queued events. Exact up to 10,000; above that each further sequence number counts as an event.",
     }),
     held: Type.Integer({ description: "Queued events while the subscription is disabled." }),
+    waiting_for_batch: Type.Integer(),
     oldest_pending_age_s: orNull(Type.Integer(), {
       description: "Age of the first queued event in seconds.",
     }),
@@ -91,6 +92,7 @@ export const HealthObject = Type.Object(
         condition: "healthy",
         pending: 3,
         held: 0,
+        waiting_for_batch: 0,
         oldest_pending_age_s: 12,
         blocked_attempts: 0,
         last_success_at: "2026-06-01T12:00:00.000+00:00",

@@ -64,6 +64,7 @@ export async function showHealth(
       : null,
     pending: isActive ? queued : 0,
     held: isActive ? 0 : queued,
+    waitingForBatch: row.waitingForBatch,
     oldestPendingAgeS: oldest === null ? null : ageS(oldest, now),
     blockedBy: row.blockedBy,
     blockedSince: row.blockedSince,

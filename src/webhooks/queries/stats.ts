@@ -3,7 +3,7 @@ import { alias } from "drizzle-orm/pg-core";
 
 import type { DbOrTx } from "../../../db/client.ts";
 import { isAttemptOf } from "../../../db/conditions.ts";
-import { firstQueued, queueLength, skippedThrough } from "../../../db/log.ts";
+import { batchLength, firstQueued, queueLength, skippedThrough } from "../../../db/log.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
 import {
   attemptStats,
@@ -59,7 +59,7 @@ export function idsWithin({ since, until }: Pick<Range, "since" | "until">) {
  */
 export const NO_TEST_ATTEMPT = sql`(payload_format is not null or request_headers ->> 'X-SVC-Test' is null)`;
 
-/** The most queued entries of a subscription that are counted exactly. */
+/** The most queued entries of a subscription that are counted exactly, and the most events that wait for a batch. */
 export const COUNTED_ENTRIES = 10_000;
 
 /*
@@ -239,6 +239,7 @@ const healthStatement = statement({
   params: { ...COUNT_PARAMS, expiredSince: outboxSkips.skippedAt },
   columns: {
     queued: value("integer"),
+    waitingForBatch: value("integer"),
     oldestRecordedAt: nullable(outbox.recordedAt),
     blockedBy: nullable(outbox.eventId),
     blockedSince: nullable(deliveryAttempts.startedAt),
@@ -251,7 +252,8 @@ const healthStatement = statement({
     counts: table(COUNT_COLUMNS),
   },
   text: ({ expiredSince, ...where }) => sql`
-    select ${queueLength(COUNTED_ENTRIES)}::int as queued, first.recorded_at as "oldestRecordedAt",
+    select ${queueLength(COUNTED_ENTRIES)}::int as queued,
+           ${batchLength(COUNTED_ENTRIES)}::int as "waitingForBatch", first.recorded_at as "oldestRecordedAt",
            head.event_id as "blockedBy", head.started_at as "blockedSince",
            coalesce(head.attempts, 0)::int as "blockedAttempts",
            success.started_at as "lastStartedAt", success.duration_ms as "lastDurationMs",
@@ -275,9 +277,9 @@ const healthStatement = statement({
 });
 
 /**
- * Reads the figures of a subscription's health: the length and age of its queue, the first entry that waits for a
- * retry, the last 2xx, the number of expired entries, and the counts of attempts by step. All attempts before the
- * origin of the steps are counted in one step.
+ * Reads the figures of a subscription's health: the length and age of its queue, the number of events that wait for a
+ * batch, the first entry that waits for a retry, the last 2xx, the number of expired entries, and the counts of
+ * attempts by step. All attempts before the origin of the steps are counted in one step.
  */
 export async function healthOf(db: DbOrTx, given: ValuesOf<typeof healthStatement.params>) {
   return onlyRow(await db.run(healthStatement, given));

@@ -65,6 +65,33 @@ describe.skipIf(lacks("chromium"))("an operator in a browser", () => {
     expect(await enable.count()).toBe(0);
     expect(faults).toEqual([]);
   });
+
+  test("sees how many events wait for a batch wherever it looks, and no steps of the set-up", async () => {
+    const batch = { label: "Nightly", delivery_kind: "batch", batch_interval_hours: 24 };
+    const { id } = await world.subscribe({ ...batch, webhook_url: receiver.url });
+    await world.emit(3);
+    const list = `/companies/${world.tenants.partners[0].id}/webhooks`;
+    const { page, faults } = await visit(list);
+    const waits = page.getByText(/^3 events wait for the batch at .*\d/);
+    await waits.waitFor();
+    await page.getByText("Success rate (24 h)").waitFor();
+    expect(await page.getByRole("list", { name: "Set-up" }).count()).toBe(0);
+    await page.getByRole("link", { name: "Deliveries", exact: true }).click();
+    await page.getByText("No deliveries yet").waitFor();
+    await waits.waitFor();
+    expect(await page.getByText("test event").count()).toBe(0);
+    await page.getByRole("tab", { name: "Overview" }).click();
+    await waits.waitFor();
+    await page.goto(new URL("/dashboard/dispatcher", page.url()).href);
+    await page.getByRole("heading", { name: "Waiting for a batch" }).waitFor();
+    await page.getByRole("link", { name: "Nightly" }).waitFor();
+    await waits.waitFor();
+    await world.ask("POST", `/${id}/disable`);
+    await page.goto(new URL(`/dashboard${list}/${id}`, page.url()).href);
+    await page.getByText("3 events wait until the subscription is enabled.").waitFor();
+    await checkLooks(page, "batch-disabled");
+    expect(faults).toEqual([]);
+  });
 });
 
 const receiver = browserFixture(() => Receiver.start(() => 500));

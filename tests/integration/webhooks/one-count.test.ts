@@ -6,6 +6,7 @@ import { ulid } from "ulid";
 
 import type { Entry } from "../../../dispatcher/actor/event.ts";
 import { commitAttempts } from "../../../dispatcher/store/attempt-queries.ts";
+import { dispatchBatch } from "../../../dispatcher/store/batch-queries.ts";
 import { createStore, type DispatchStore } from "../../../dispatcher/store/store.ts";
 import { expireHeldEntries } from "../../../dispatcher/maintenance/removal-queries.ts";
 import type { Stats } from "../../../src/dashboard/app/pages/webhooks/data/reads.ts";
@@ -30,7 +31,7 @@ import {
   reviewAction,
   type Tenant,
 } from "../../support/outbox.ts";
-import { startWebhooks } from "../../support/webhooks.ts";
+import { disable, HOUR_MS, startWebhooks } from "../../support/webhooks.ts";
 import { Prng } from "../../simulation/prng.ts";
 import { fixture } from "../../support/fixture.ts";
 import { isThorough } from "../../support/thorough.ts";
@@ -68,6 +69,51 @@ describe.each(["subscription", "review"] as const)("order by %s", (ordering) => 
     }
   });
 });
+
+test("all responses agree on how many events wait for a batch, up to 10,000", async () => {
+  await signIn();
+  const { id } = await world.subscribe({ delivery_kind: "batch", batch_interval_hours: 1 });
+  const { db } = world.database;
+  const recordTwo = () => record(db, [reviewAction(tenant), reviewAction(tenant)]);
+  await checkBatch(id, 0);
+  await recordTwo();
+  await checkBatch(id, 2);
+  const { body } = await world.ask("GET", `/${id}`);
+  const now = new Date(Date.parse(String(body["next_batch_at"])) + 1);
+  const batch = { id: ulid(), dispatcherId: "one", hourMs: HOUR_MS, now };
+  await dispatchBatch(db, { ...batch, subscriptionId: id });
+  await checkBatch(id, 0, { pending: 2 });
+  await recordTwo();
+  await disable(world, id);
+  await checkBatch(id, 2, { held: 2, condition: null });
+  await world.ask("POST", `/${id}/enable`, { body: { held: "skip" } });
+  await checkBatch(id, 0);
+  const wait = (count: number) => db.sql`
+    insert into batch_entries (subscription_id, review_history_id)
+    select ${id}, n + (select max(id) from review_history) from generate_series(1, ${count}::int) n
+        on conflict do nothing`;
+  for (const [count, told = count] of [[9_999], [10_000], [10_001, 10_000]] as const) {
+    await wait(count);
+    await checkBatch(id, told);
+  }
+  // A skip deletes the waiting events in chunks, but they no longer count.
+  await disable(world, id);
+  await world.ask("POST", `/${id}/enable`, { body: { held: "skip" } });
+  await checkBatch(id, 0);
+});
+
+/** Checks that the partner and operators see the same number of events that wait for a batch. */
+async function checkBatch(id: string, count: number, more: object = {}): Promise<void> {
+  const { body: health } = await world.ask("GET", `/${id}/health`);
+  expect(health).toMatchObject({ pending: 0, held: 0, ...more, waiting_for_batch: count });
+  const { id: partnerId } = world.tenants.partners[0];
+  expect(await admin(`partners/${partnerId}/webhooks/${id}/health`)).toEqual(health);
+  const { body: subscription } = await world.ask("GET", `/${id}`);
+  const { label, is_active, next_batch_at } = subscription;
+  const own = { subscription_id: id, partner_id: partnerId, label, is_active, next_batch_at };
+  const { batches } = await admin("dispatcher");
+  expect(batches).toEqual(count === 0 ? [] : [{ ...own, waiting_for_batch: count }]);
+}
 
 const SEED = 1;
 
@@ -475,6 +521,7 @@ async function checkCounts(model: Model, states: Readonly<Record<string, State>>
     held: model.isActive ? 0 : count,
     oldest_pending_age_s: ageS ?? null,
     expired_24h: model.expired,
+    waiting_for_batch: 0,
   });
   const own = {
     subscription_id: model.id,

@@ -33,7 +33,9 @@ import {
 import {
   conditionOf,
   disabledBecause,
+  eventsWait,
   isRetryShown,
+  MAX_COUNTED,
   problemOf,
   wayOut,
 } from "../../../src/dashboard/app/pages/webhooks/data/subscription-words.ts";
@@ -211,12 +213,22 @@ describe("the state of a subscription", () => {
     ["healthy", true, { condition: "healthy", last_success_at: success, blocked_attempts: 0 }],
     ["retrying", true, { condition: "healthy", last_success_at: success, blocked_attempts: 1 }],
     ["retrying", true, { condition: "healthy", last_success_at: null, blocked_attempts: 1 }],
-    ["degraded", true, { condition: "degraded", last_success_at: success, blocked_attempts: 1 }],
+    ["degraded", true, { condition: "degraded", last_success_at: success, blocked_attempts: 0 }],
+    ["retrying", true, { condition: "degraded", last_success_at: success, blocked_attempts: 1 }],
     ["failing", true, { condition: "failing", last_success_at: null, blocked_attempts: 2 }],
     ["disabled", false, { condition: null, last_success_at: null, blocked_attempts: 0 }],
   ] as const)("is %s", (shown, isActive, health) =>
     expect(conditionOf({ is_active: isActive, ordering: "subscription" }, health)).toBe(shown),
   );
+
+  test("stays degraded while only one review waits", () => {
+    const health = {
+      condition: "degraded",
+      last_success_at: success,
+      blocked_attempts: 2,
+    } as const;
+    expect(conditionOf({ is_active: true, ordering: "review" }, health)).toBe("degraded");
+  });
 
   test.each([
     ["subscription", 0, false],
@@ -231,9 +243,16 @@ describe("the state of a subscription", () => {
   );
 });
 
+test.each([
+  [0, "No events wait"],
+  [1, "1 event waits"],
+  [9_999, "9,999 events wait"],
+  [MAX_COUNTED, "10,000 or more events wait"],
+])("tells that %i events wait", (count, words) => expect(eventsWait(count)).toBe(words));
+
 describe("the problem of a subscription", () => {
   const now = Date.parse("2026-06-01T12:00:00Z");
-  const health = { success_rate_1h: 0.947 };
+  const success_rate_1h = 0.947;
   const [recent, old] = ["2026-06-01T11:50:00.000+00:00", "2026-06-01T10:00:00.000+00:00"];
   const cause = {
     status_code: 503,
@@ -254,9 +273,20 @@ describe("the problem of a subscription", () => {
     ["degraded", old, [cause], { since: old, rate: 0.947 }],
     // A lane stands still for a reason on our side.
     ["degraded", null, [], undefined],
-  ] as const)("that is %s since %p", (condition, since, causes, problem) =>
-    expect(problemOf(condition, { since, causes: [...causes] }, { health, now })).toEqual(problem),
-  );
+  ] as const)("that is %s since %p", (condition, since, causes, problem) => {
+    const health = { success_rate_1h, condition: condition === "disabled" ? null : condition };
+    expect(problemOf(condition, { since, causes: [...causes] }, { health, now })).toEqual(problem);
+  });
+
+  test("that is retrying has no rate, and no causes if it is healthy otherwise", () => {
+    const found = { since: old, causes: [cause] };
+    const health = (condition: "healthy" | "degraded") => ({ success_rate_1h, condition });
+    expect(problemOf("retrying", found, { health: health("healthy"), now })).toBeUndefined();
+    expect(problemOf("retrying", found, { health: health("degraded"), now })).toEqual({
+      since: old,
+      rate: null,
+    });
+  });
 });
 
 test.each([

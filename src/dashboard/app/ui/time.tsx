@@ -38,7 +38,9 @@ const SHORT_FORMATS = inZones({
   minute: "2-digit",
   second: "2-digit",
 });
-const CLOCK_FORMATS = inZones({ hour: "numeric", minute: "2-digit" });
+const CLOCK = { hour: "numeric", minute: "2-digit" } as const;
+const CLOCK_FORMATS = inZones(CLOCK);
+const ZONED_CLOCK_FORMATS = inZones({ ...CLOCK, timeZoneName: "short" });
 
 /** Formats a time with its date, without a year and a zone, for the rows of a list that names its zone once. */
 export const shortTime = (at: string, zone: Zone): string =>
@@ -47,6 +49,10 @@ export const shortTime = (at: string, zone: Zone): string =>
 /** Formats the hours and minutes of a time. */
 export const clockTime = (at: string, zone: Zone): string =>
   CLOCK_FORMATS[zone].format(new Date(at));
+
+/** Returns whether two times are on the same day. */
+export const isSameDay = (one: string, other: string, zone: Zone): boolean =>
+  shortTime(one, zone).split(",")[0] === shortTime(other, zone).split(",")[0];
 
 /** Returns the abbreviation of a time zone, such as `UTC` or `GMT+2`. */
 export function zoneName(zone: Zone): string {
@@ -126,6 +132,14 @@ const DAY_FORMATS = inZones({
 export function Day({ at }: { readonly at: string }) {
   const [zone] = useZone();
   return <time dateTime={at}>{DAY_FORMATS[zone].format(new Date(at))}</time>;
+}
+
+/** Shows the hours and minutes of a time, with the date if it is on another day than now. */
+export function NearTime({ at }: { readonly at: string }) {
+  const now = useNow(TICK_MS);
+  const [zone] = useZone();
+  if (!isSameDay(at, new Date(now).toISOString(), zone)) return <Day at={at} />;
+  return <time dateTime={at}>{ZONED_CLOCK_FORMATS[zone].format(new Date(at))}</time>;
 }
 
 export function LastUsed({ at }: { readonly at: string | null }) {

@@ -13,9 +13,11 @@ import {
   DisabledSubscriptions,
   Dispatchers,
   QuarantinedLanes,
+  WaitingBatches,
 } from "./dispatcher-tables.tsx";
 import { latenessOf, lettersOf, PANELS, type Problem, problemsOf, targetOf } from "./problems.ts";
 import { type DispatcherState, useDispatcherState } from "./data.ts";
+import { MAX_COUNTED } from "../webhooks/data/subscription-words.ts";
 import css from "./dispatcher.module.css";
 
 /**
@@ -60,7 +62,7 @@ interface StateProps {
 
 function Overview({ state, at }: StateProps & { readonly at: number }) {
   const { blocked_heads: heads, disabled_subscriptions: disabled, dispatchers } = state;
-  const { quarantined_lanes: quarantined } = state;
+  const { batches, quarantined_lanes: quarantined } = state;
   const problems = problemsOf(state, at);
   const hasProblem = (panel: string) => problems.some((one) => one.panel === panel);
   return (
@@ -74,6 +76,11 @@ function Overview({ state, at }: StateProps & { readonly at: number }) {
       <Panel title={PANELS.disabled} id={targetOf(PANELS.disabled)} count={disabled.length}>
         <DisabledSubscriptions rows={disabled} />
       </Panel>
+      {batches.length > 0 && (
+        <Panel title={PANELS.batches} count={batches.length}>
+          <WaitingBatches rows={batches} />
+        </Panel>
+      )}
       {quarantined.length > 0 && (
         <Panel
           title={PANELS.quarantined}
@@ -139,14 +146,14 @@ function Problems({ problems }: { readonly problems: readonly Problem[] }) {
   );
 }
 
-function Totals({ state: { lag, mails, dispatchers, shards, truncated } }: StateProps) {
+function Totals({ state: { lag, mails, dispatchers, shards } }: StateProps) {
   return (
     <Paper withBorder p="md" component="dl" className="value-grid">
       <NamedValue name="Delay" hint="of the oldest event that could be sent; retries do not count">
         {duration(lag.lag_s)}
       </NamedValue>
       <NamedValue name="Queued events" hint={`of ${counted(lag.subscriptions, "subscription")}`}>
-        {number(lag.entries) + (truncated ? "+" : "")}
+        {number(lag.entries) + (lag.entries >= MAX_COUNTED ? "+" : "")}
       </NamedValue>
       <NamedValue name="Queued mails" hint="codes, notifications and alerts">
         {number(mails.queued)}

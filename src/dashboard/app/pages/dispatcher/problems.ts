@@ -98,6 +98,7 @@ export const PANELS = {
   backlogs: "Backlog by subscription",
   blocked: "Blocking events",
   disabled: "Disabled subscriptions",
+  batches: "Waiting for a batch",
   quarantined: "Quarantined lanes",
   dispatchers: "Dispatchers",
   shards: "Shards",

@@ -31,13 +31,17 @@ export function Blocked({ subscription, health }: HealthProps) {
   return <BlockedAlert subscription={subscription} health={health} eventId={eventId} />;
 }
 
-/** Reads the event that waits for its retry, with the cause of its last failure in words. */
+/**
+ * Reads the event that waits for its retry, with the cause of its last failure in words. The health is read less often
+ * than the event, which may have been delivered since (`isOver`).
+ */
 function useBlocked(id: string, eventId: string) {
   const delivery = useQuery(deliveryOptions(useReader(), id, eventId)).data;
   const isRetrying = useQuery(retryingOptions(id, eventId)).data ?? false;
   const last = delivery?.attempts.at(-1);
   return {
     delivery,
+    isOver: delivery !== undefined && delivery.state !== "waiting",
     isRetrying,
     cause: last && phraseOf(last),
     next: last?.next_attempt_at ?? null,
@@ -46,11 +50,10 @@ function useBlocked(id: string, eventId: string) {
 
 function BlockedAlert({ subscription, health, eventId }: BlockedProps) {
   const { id, ordering, delivery_kind: kind } = subscription;
-  const { delivery, cause } = useBlocked(id, eventId);
+  const { delivery, cause, isOver } = useBlocked(id, eventId);
   const isReadOnly = useIsReadOnly();
   const isPerReview = ordering === "review";
-  // The health is read less often than the event, which may have been delivered since.
-  if (delivery !== undefined && delivery.state !== "waiting") return null;
+  if (isOver) return null;
   const title = `An event is blocking later events${isPerReview ? " of its review" : ""}`;
   return (
     <Alert
@@ -77,13 +80,20 @@ function BlockedAlert({ subscription, health, eventId }: BlockedProps) {
   );
 }
 
-/** Names the cause and the next attempt of the event that waits for its retry, after a sentence about it. */
-export function BlockedCause({ id, eventId }: { readonly id: string; readonly eventId: string }) {
-  const { cause } = useBlocked(id, eventId);
-  if (cause === undefined) return null;
+/** Tells in a line of the event that waits for its retry, with the cause and the next attempt. */
+export function BlockedLine({ subscription, eventId }: Omit<BlockedProps, "health">) {
+  const { id, ordering } = subscription;
+  const { cause, isOver } = useBlocked(id, eventId);
+  if (isOver) return null;
   return (
     <>
-      Last result: {cause}. <NextAttempt id={id} eventId={eventId} />
+      <TextLink href={`/webhooks/${id}/deliveries/${eventId}`}>An event</TextLink> is being retried;
+      later events {ordering === "review" && "of its review "}wait for it.{" "}
+      {cause !== undefined && (
+        <>
+          Last result: {cause}. <NextAttempt id={id} eventId={eventId} />
+        </>
+      )}
     </>
   );
 }

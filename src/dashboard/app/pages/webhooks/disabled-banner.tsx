@@ -16,6 +16,7 @@ import { useSubscriptionActions, type Held } from "./data/use-subscription-actio
 import { disabledBecause, wayOut } from "./data/subscription-words.ts";
 import { CancelTest } from "./test-event.tsx";
 import { TextLink } from "../../ui/layout.tsx";
+import { BatchWait } from "./stats/batch-wait.tsx";
 import { OperatorNote } from "./stats/health-summary.tsx";
 
 /** Time in ms for which events can be resent: the retention time (contract 7.15), without the minutes of a slow clock. */
@@ -46,7 +47,8 @@ export function DisabledBanner({ subscription, isBrief, onEnabled }: DisabledBan
       <Group justify="space-between" gap="sm">
         {isBrief ? (
           <Text size="sm">
-            <strong>{title}.</strong> {heldEventsText(held)}
+            <strong>{title}.</strong> {heldEventsText(held)}{" "}
+            <BatchWait subscription={subscription} />
           </Text>
         ) : (
           <div className="grows section-words">
@@ -57,7 +59,8 @@ export function DisabledBanner({ subscription, isBrief, onEnabled }: DisabledBan
             </Text>
             <OperatorNote subscription={subscription} />
             <Text size="sm">
-              {heldEventsText(held)} {wayOut(subscription, mayEnable)}
+              {heldEventsText(held)} <BatchWait subscription={subscription} />{" "}
+              {wayOut(subscription, mayEnable)}
             </Text>
           </div>
         )}

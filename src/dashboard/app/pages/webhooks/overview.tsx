@@ -34,6 +34,7 @@ import {
   type TroublePeriod,
 } from "./data/subscription-words.ts";
 import { diagnosisOf } from "./deliveries/attempt-words.ts";
+import { BatchWait } from "./stats/batch-wait.tsx";
 import { HealthSummary } from "./stats/health-summary.tsx";
 import { OverTime } from "./stats/over-time.tsx";
 
@@ -95,13 +96,16 @@ function Further({ subscription, health }: HealthProps) {
         <NamedValue
           name="Next batch"
           hint={
-            last === null ? (
-              "no batch sent yet"
-            ) : (
-              <>
-                last batch <Time at={last} />
-              </>
-            )
+            <>
+              <BatchWait subscription={subscription} />{" "}
+              {last === null ? (
+                "No batch has been sent yet."
+              ) : (
+                <>
+                  The last one was sent <Time at={last} />.
+                </>
+              )}
+            </>
           }
         >
           {next === null ? "–" : <Countdown to={next} />}
@@ -162,7 +166,7 @@ function Problem({ subscription, incident, problem, blockedBy, children }: Probl
             </NamedValue>
           )}
           {rate !== null && (
-            <NamedValue name="Success rate (1 h)" hint="healthy again from 98%">
+            <NamedValue name="Success rate (1 h)" hint="counts as healthy again at 98%">
               {percent(rate)}
             </NamedValue>
           )}

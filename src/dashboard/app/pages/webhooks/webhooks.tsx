@@ -8,7 +8,7 @@ import { Icon } from "../../ui/icon.tsx";
 import { NamedValue, PageHeader, TextLink, PageLink, Dimmed } from "../../ui/layout.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";
 import { Time } from "../../ui/time.tsx";
-import { BlockedCause } from "./blocked.tsx";
+import { BlockedLine } from "./blocked.tsx";
 import { useReader, useSeesSecrets, useViewedPartner } from "./data/data.ts";
 import {
   type Health,
@@ -22,6 +22,7 @@ import {
 } from "./data/reads.ts";
 import { ALL_FAILURES } from "./data/filters.ts";
 import {
+  conditionOf,
   DISABLED_AFTER,
   disabledBecause,
   eventsInWords,
@@ -30,6 +31,7 @@ import {
   kindTitle,
 } from "./data/subscription-words.ts";
 import { diagnosisOf, phraseOf } from "./deliveries/attempt-words.ts";
+import { BatchWait } from "./stats/batch-wait.tsx";
 import {
   AttemptsSparkline,
   ConditionBadge,
@@ -211,6 +213,11 @@ function SlotRow({ subscription }: SubscriptionProps) {
           </Group>
         </Group>
         <SlotState subscription={subscription} health={health} />
+        {kind === "batch" && (
+          <Text size="sm">
+            <BatchWait subscription={subscription} />
+          </Text>
+        )}
         {health === undefined ? (
           <Skeleton height={52} />
         ) : (
@@ -221,12 +228,15 @@ function SlotRow({ subscription }: SubscriptionProps) {
   );
 }
 
-/** Shows the figures of a subscription, or the steps of the set-up until something was sent. */
+/**
+ * Shows the figures of a subscription. Until something was sent, who may set it up sees the steps of the set-up instead.
+ */
 function SlotFigures({ subscription, health }: SubscriptionProps & { readonly health: Health }) {
   const { id, is_active: isActive } = subscription;
   const { last_success_at: success, success_rate_24h: rate, pending, held } = health;
+  const maySetUp = useSeesSecrets();
   // Tests that failed count in none of these figures.
-  if (isActive && success === null && rate === null && pending === 0)
+  if (maySetUp && isActive && success === null && rate === null && pending === 0)
     return <SetUp subscription={subscription} />;
   return (
     <div className={css.slotFigures}>
@@ -276,7 +286,6 @@ function LastFailure({ id }: { readonly id: string }) {
 
 /** Lists the steps of the set-up, in place of the figures of a subscription to which nothing was sent yet. */
 function SetUp({ subscription: { id } }: SubscriptionProps) {
-  const mayVerify = useSeesSecrets();
   return (
     <Group justify="space-between" gap="sm" align="flex-end">
       <ul className={css.steps} aria-label="Set-up">
@@ -284,11 +293,9 @@ function SetUp({ subscription: { id } }: SubscriptionProps) {
         <li data-state="waiting">Signatures verified in your code</li>
         <li data-state="waiting">Test event accepted</li>
       </ul>
-      {mayVerify && (
-        <Button component={Link} href={`/webhooks/new?id=${id}`} variant="light">
-          Continue the set-up
-        </Button>
-      )}
+      <Button component={Link} href={`/webhooks/new?id=${id}`} variant="light">
+        Continue the set-up
+      </Button>
     </Group>
   );
 }
@@ -313,7 +320,7 @@ interface SlotStateProps extends SubscriptionProps {
 
 /** Shows the current problems of a subscription. Renders nothing if there are no problems. */
 function SlotState({ subscription, health }: SlotStateProps) {
-  const { id, consecutive_failure_count: failures, ordering } = subscription;
+  const { id, consecutive_failure_count: failures } = subscription;
   const first = health?.first_failure ?? null;
   const isByFailures = subscription.disabled_reason === "consecutive_failures";
   if (!subscription.is_active)
@@ -327,10 +334,9 @@ function SlotState({ subscription, health }: SlotStateProps) {
         <OperatorNote subscription={subscription} />
       </div>
     );
-  const retrying =
-    health !== undefined && isRetryShown(subscription, health) ? health.blocked_by : null;
-  const isDegraded = health?.condition === "degraded";
-  if (failures === 0 && retrying === null && !isDegraded) return null;
+  const isDegraded = conditionOf(subscription, health) === "degraded";
+  const isRetrying = health !== undefined && isRetryShown(subscription, health);
+  if (failures === 0 && !isRetrying && !isDegraded) return null;
   return (
     <Text size="sm">
       {failures > 0 && (
@@ -339,12 +345,8 @@ function SlotState({ subscription, health }: SlotStateProps) {
           {first !== null && ` (the first: ${causeOf(first)})`}. <FirstAttempt id={id} />
         </>
       )}
-      {retrying !== null && (
-        <>
-          <TextLink href={`/webhooks/${id}/deliveries/${retrying}`}>An event</TextLink> is being
-          retried; later events {ordering === "review" && "of its review "}wait for it.{" "}
-          <BlockedCause id={id} eventId={retrying} />
-        </>
+      {health?.blocked_by && isRetrying && (
+        <BlockedLine subscription={subscription} eventId={health.blocked_by} />
       )}
       {isDegraded && (
         <>

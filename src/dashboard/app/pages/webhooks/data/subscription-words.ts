@@ -1,4 +1,4 @@
-import { counted } from "../../../ui/format.ts";
+import { counted, number } from "../../../ui/format.ts";
 import type { DeliveryKind, Health, Incident, Subscription } from "./reads.ts";
 
 interface Kind {
@@ -29,6 +29,16 @@ export const KINDS: readonly Kind[] = [
 
 export function kindTitle(kind: DeliveryKind): string {
   return kind === "batch" ? "Batch" : "Immediate";
+}
+
+/** Number up to which the server counts the events of a subscription (contract 6.17). */
+export const MAX_COUNTED = 10_000;
+
+/** Says how many events wait, as the beginning of a sentence. */
+export function eventsWait(count: number): string {
+  if (count === 0) return "No events wait";
+  const more = count >= MAX_COUNTED ? " or more" : "";
+  return `${number(count)}${more} ${count === 1 ? "event waits" : "events wait"}`;
 }
 
 type Facts = Pick<
@@ -63,7 +73,8 @@ const TROUBLE_FROM = 2;
 
 /**
  * Returns the state of a disabled subscription, or the condition of an active one. A healthy subscription is `retrying`
- * while an event waits for its retry, and `active` without any success, because nothing has shown yet that it works.
+ * while an event waits for its retry, and `active` without any success, because nothing has shown yet that it works. In
+ * strict order a degraded one is `retrying`, too: nothing is delivered before the retry.
  */
 export function conditionOf(
   subscription: Pick<Subscription, "is_active" | "ordering">,
@@ -72,9 +83,11 @@ export function conditionOf(
   if (!subscription.is_active) return "disabled";
   if (health === undefined) return "active";
   const { condition, last_success_at: success } = health;
-  if (condition !== "healthy") return condition ?? "active";
-  if (isRetryShown(subscription, health)) return "retrying";
-  return success === null ? "active" : condition;
+  const mayRetry =
+    condition === "healthy" ||
+    (condition === "degraded" && subscription.ordering === "subscription");
+  if (mayRetry && isRetryShown(subscription, health)) return "retrying";
+  return condition === "healthy" && success === null ? "active" : (condition ?? "active");
 }
 
 /** Number of permanent failures in a row that disables a subscription (contract 7.9). */
@@ -88,7 +101,7 @@ const COUNT_MS = 300_000;
 export interface TroublePeriod {
   /** Start of the incident; null if the failures of the last hour are counted. */
   readonly since: string | null;
-  /** Success rate of the last hour; null if the number of failures says enough, because nearly all attempts fail. */
+  /** Success rate of the last hour; null if nearly all attempts fail or the queue is blocked. */
   readonly rate: number | null;
 }
 
@@ -100,14 +113,19 @@ export interface TroublePeriod {
 export function problemOf(
   condition: string,
   { since, causes }: Pick<Incident, "since" | "causes">,
-  { health, now }: { readonly health: Pick<Health, "success_rate_1h">; readonly now: number },
+  {
+    health,
+    now,
+  }: { readonly health: Pick<Health, "condition" | "success_rate_1h">; readonly now: number },
 ): TroublePeriod | undefined {
   if (condition === "failing" || condition === "disabled")
     return since === null ? undefined : { since, rate: null };
-  if (condition !== "degraded" || causes.length === 0) return undefined;
+  if (health.condition !== "degraded" || causes.length === 0) return undefined;
   const hour = Math.floor((now - HOUR_MS) / COUNT_MS) * COUNT_MS;
   const isLong = since !== null && Date.parse(since) < hour;
-  return { since: isLong ? since : null, rate: health.success_rate_1h };
+  // A rate says little while a blocked queue delivers nothing.
+  const rate = condition === "retrying" ? null : health.success_rate_1h;
+  return { since: isLong ? since : null, rate };
 }
 
 /**

@@ -5,6 +5,7 @@ import { useReader } from "./data.ts";
 import {
   deliveryAt,
   deliveryOptions,
+  healthOptions,
   newestCheckOptions,
   type Reader,
   RESENT,
@@ -158,6 +159,7 @@ async function followRetry(reader: Reader, queries: QueryClient, [id, eventId]: 
     // The queries of the page read the delivery again, and show the error.
   }
   queries.setQueryData(queryKey, false);
+  void queries.invalidateQueries({ queryKey: healthOptions(reader, id).queryKey });
 }
 
 function deliveryActions(reader: Reader, queries: QueryClient, id: string) {

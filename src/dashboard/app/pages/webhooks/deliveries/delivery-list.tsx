@@ -9,7 +9,14 @@ import { milliseconds } from "../../../ui/format.ts";
 import { List } from "../../../ui/list.tsx";
 import type { PagedList } from "../../../ui/pages.ts";
 import { EmptyState } from "../../../ui/states.tsx";
-import { clockTime, shortTime, useZone, type Zone, ZoneSwitch } from "../../../ui/time.tsx";
+import {
+  clockTime,
+  isSameDay,
+  shortTime,
+  useZone,
+  type Zone,
+  ZoneSwitch,
+} from "../../../ui/time.tsx";
 import { type FollowAttempts, useIsReadOnly } from "../data/data.ts";
 import { type DeliveryFilter, type Outcome, OUTCOMES } from "../data/filters.ts";
 import {
@@ -19,6 +26,8 @@ import {
   type SubscriptionProps,
 } from "../data/reads.ts";
 import { listedFilterOf } from "../data/resent.ts";
+import { MAX_COUNTED } from "../data/subscription-words.ts";
+import { BatchWait } from "../stats/batch-wait.tsx";
 import { ATTEMPTS, diagnosisOf, OUTCOME_WORDS, phraseOf } from "./attempt-words.ts";
 import css from "./delivery-list.module.css";
 import { RedeliverButton } from "./redeliver-button.tsx";
@@ -204,9 +213,8 @@ const LATER_MS = 30_000;
 function laterIn({ created_at: created, listed_at: listed, attempts }: ListedDelivery, zone: Zone) {
   if (Date.parse(listed) - Date.parse(created) < LATER_MS) return undefined;
   const what = attempts.some((one) => one.started_at === listed) ? "attempt" : "queued";
-  const isSameDay =
-    shortTime(created, zone).split(",")[0] === shortTime(listed, zone).split(",")[0];
-  return `${what} ${isSameDay ? clockTime(listed, zone) : shortTime(listed, zone)}`;
+  const isOneDay = isSameDay(created, listed, zone);
+  return `${what} ${isOneDay ? clockTime(listed, zone) : shortTime(listed, zone)}`;
 }
 
 interface NoDeliveriesProps extends Pick<PagedList<ListedDelivery>, "pages">, SubscriptionProps {
@@ -216,13 +224,20 @@ interface NoDeliveriesProps extends Pick<PagedList<ListedDelivery>, "pages">, Su
 function NoDeliveries({ subscription, filter, pages }: NoDeliveriesProps) {
   const [, setParams] = useSearchParams();
   const isReadOnly = useIsReadOnly();
+  const { delivery_kind: kind, is_active: isActive } = subscription;
   if (Object.keys(filter).length === 0)
     return (
       <EmptyState icon="inbox" title="No deliveries yet">
-        {subscription.delivery_kind === "batch"
-          ? "Events wait for the next batch, and appear here with their attempts once it is sent."
-          : "Each delivery appears here with its attempts, from the first event on."}
-        {!isReadOnly && " A test event shows at once whether your endpoint works."}
+        {kind === "batch" ? (
+          <>
+            {/* The banner of a disabled subscription says how many events wait. */}
+            {isActive && <BatchWait subscription={subscription} />} Events appear here with their
+            attempts once their batch is sent.
+          </>
+        ) : (
+          "Each delivery appears here with its attempts, from the first event on."
+        )}
+        {!isReadOnly && isActive && " A test event shows at once whether your endpoint works."}
       </EmptyState>
     );
   const { review_id: reviewId } = filter;
@@ -356,8 +371,6 @@ function reasonOf({ state, attempts, waiting_behind: behind }: ListedDelivery): 
   if (state === "pending" || last === undefined) return "";
   return [diagnosisOf(last).title, waits].filter(Boolean).join(" · ");
 }
-
-const MAX_COUNTED = 10_000;
 
 function behindInWords(count: number): string {
   return count >= MAX_COUNTED - 1 ? "10,000 or more" : String(count);
