@@ -204,8 +204,11 @@ function ofOne(alerts: readonly MailedAlert[], pages: string, summary: HealthSum
     ["Endpoint", webhookUrl],
     ["Condition", summary && conditionInWords(summary)],
     ...timesOf(kind, summary),
-    [isLost ? "First failed event" : "First failure", first && failureInWords(first)],
-    ["Last failure", last && failureInWords(last)],
+    [
+      isLost ? "First failed event" : "First failure",
+      first && failureInWords(first, first.event_id !== last?.event_id),
+    ],
+    ["Last failure", last && failureInWords(last, true)],
     ...(summary && kind !== "recovered" ? [nextAttemptOf(summary)] : []),
     ...(summary ? [queueOf(summary)] : []),
     ["Oldest event", kind === "recovered" || !oldest ? undefined : timeInWords(oldest)],
@@ -265,9 +268,10 @@ function leadOf<Alert extends MailedAlert>(alerts: readonly Alert[]) {
 const gravity = ({ kind }: MailedAlert) => TROUBLE_KINDS.findIndex((one) => one === kind);
 
 /** Formats the condition and the rate of the last hour as the page shows them. */
-function conditionInWords({ condition, successRate1h: rate }: HealthSummary): string {
+function conditionInWords({ condition, successRate1h: rate, retry }: HealthSummary): string {
   if (condition === null) return "Disabled";
-  const word = `${condition.charAt(0).toUpperCase()}${condition.slice(1)}`;
+  const state = condition === "healthy" && retry !== undefined ? "retrying" : condition;
+  const word = `${state.charAt(0).toUpperCase()}${state.slice(1)}`;
   return rate === null ? word : `${word}, success rate (1 h) ${percentOf(rate)}%`;
 }
 
@@ -277,9 +281,11 @@ function timeInWords(instant: string): string {
   return at === undefined ? instant : utcTime(at);
 }
 
-function failureInWords(failure: NonNullable<Cause["first_failure"]>): string {
+/** Describes a failed attempt, with its event unless another line of the mail names the same one. */
+function failureInWords(failure: NonNullable<Cause["first_failure"]>, hasEvent: boolean): string {
   const { at, status_code: status, error_code: error, event, event_id: id } = failure;
   const cause = tlsWords(failure.tls_reason)?.title ?? error ?? "unknown";
   const answer = status === null ? `no response (${cause})` : `HTTP ${status}`;
-  return `${timeInWords(at)}, ${answer}, ${event} ${id}`;
+  const words = `${timeInWords(at)}, ${answer}`;
+  return hasEvent ? `${words}, ${event} ${id}` : words;
 }

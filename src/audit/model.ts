@@ -125,6 +125,7 @@ export const AUDIT_ACTIONS = [
   "USER_DEACTIVATED",
   "USER_ACTIVATED",
   "USER_UNLOCKED",
+  "PASSWORD_RESET_SENT",
   // Audit rows of changes to companies; details: company_id, type; for a deactivated company also revoked (the number
   // of ended tokens), for an activated one also held (deliver or skip).
   "COMPANY_CREATED",

@@ -54,6 +54,7 @@ export const ACTION_WORDS: Readonly<Record<AuditAction, string>> = {
   USER_DEACTIVATED: "deactivated [a user]",
   USER_ACTIVATED: "activated [a user]",
   USER_UNLOCKED: "unlocked [a user]",
+  PASSWORD_RESET_SENT: "sent a password reset to [a user]",
   ERASURE_REQUESTED: "requested an erasure",
   COMPANY_CREATED: "created [a company]",
   COMPANY_DELETION_REQUESTED: "requested the deletion of [a company]",

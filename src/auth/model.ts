@@ -131,14 +131,16 @@ export const whiteLabelObject = Type.Object(
   { title: "WhiteLabel", description: "Branding that replaces the platform's own." },
 );
 
+export const themeObject = Type.Object(
+  { primary_color: Type.String(), logo_url: orNull(Type.String()) },
+  { title: "Theme", description: "Branding of the pages." },
+);
+
 /** The user, company and branding that belong to a token (contract 4.5). */
 const sessionContext = {
   user: userObject,
   company: companyObject,
-  theme: Type.Object(
-    { primary_color: Type.String(), logo_url: orNull(Type.String()) },
-    { title: "Theme", description: "Branding of the pages." },
-  ),
+  theme: themeObject,
   white_label: whiteLabelObject,
   plan: Type.Optional(planObject),
 };

@@ -96,8 +96,8 @@ export async function findMailRecipient(
 export type Inviter = Pick<Mailed, "name" | "email">;
 
 /** Finds a person who may be named to the customers of the platform; undefined for an operator. */
-export async function findInviter(tx: Tx, userId: number): Promise<Inviter | undefined> {
-  const [row] = await tx
+export async function findInviter(db: DbOrTx, userId: number): Promise<Inviter | undefined> {
+  const [row] = await db
     .select({ name, email })
     .from(users)
     .innerJoin(companies, eq(companies.id, companyId))

@@ -158,10 +158,15 @@ function table(facts: NonNullable<MailContent["facts"]>): string {
   if (facts.length === 0) return "";
   const rows = facts.map(
     ([fact, value]) =>
-      `<tr><th scope="row" style="width:32%;text-align:left;vertical-align:top;padding:8px 12px 8px 0;border-top:${LINE};font-weight:600">${escapeHtml(fact)}</th><td style="vertical-align:top;padding:8px 0;border-top:${LINE};overflow-wrap:anywhere">${escapeHtml(value)}</td></tr>`,
+      `<tr><th scope="row" style="width:32%;text-align:left;vertical-align:top;padding:8px 12px 8px 0;border-top:${LINE};font-weight:600">${escapeHtml(fact)}</th><td style="vertical-align:top;padding:8px 0;border-top:${LINE};overflow-wrap:anywhere">${unbroken(escapeHtml(value))}</td></tr>`,
   );
   return `<table style="width:100%;margin:0 0 16px;border-collapse:collapse;border-bottom:${LINE};font-size:15px">${rows.join("")}</table>`;
 }
+
+/** Keeps ids on one line, also of a narrow screen, so that a click selects all of one. */
+const unbroken = (html: string) =>
+  html.replaceAll(ULIDS, '<span style="white-space:nowrap;font-size:12px">$&</span>');
+const ULIDS = /\b[0-7][0-9A-HJKMNP-TV-Z]{25}\b/g;
 
 const bigCode = (code: string) =>
   `<p style="margin:0 0 16px;padding:16px;border:${LINE};border-radius:8px;text-align:center;font:600 32px/1.2 ui-monospace,Menlo,Consolas,monospace;letter-spacing:6px">${escapeHtml(code)}</p>`;

@@ -29,6 +29,7 @@ const PROBLEMS = {
     "A subscription with this delivery_kind already exists; update or delete it.",
   ],
   not_invitable: [409, "Only an active user without a password can be invited."],
+  no_password: [409, "Only an active user with a password can reset it."],
   token_exists: [409, "You already have a token; regenerate it or delete it."],
   limit_reached: [409, "The limit is reached; delete a record first."],
   subscription_disabled: [409, "The subscription is disabled; enable it first."],

@@ -6,6 +6,7 @@ import { addMs, type Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import { isMailAddress } from "../../lib/email.ts";
 import type { Digest } from "../../lib/kind-key.ts";
+import { Problem } from "../../lib/problem.ts";
 import { type SecretBox, equalInConstantTime } from "../../lib/secrets.ts";
 import { queueMails } from "../../outbox/mail.ts";
 import type { Waker } from "../../outbox/schedule.ts";
@@ -20,6 +21,7 @@ import {
 import { budgetDigest, emailDigest } from "../email.ts";
 import { hasSignedInFrom } from "../sign-in/session-queries.ts";
 import { findCodeRecipient, type MailRecipient } from "../user-queries.ts";
+import { countMailTo } from "./mail-limits.ts";
 import { codeMail } from "./mails.ts";
 import { CODE_TYPES, type CodeType, type ResendBody } from "./model.ts";
 import { resolveEmail } from "./email-queries.ts";
@@ -34,10 +36,10 @@ import {
   undoTrial,
 } from "./code-queries.ts";
 
-interface CodeDeps {
+export interface CodeDeps {
   readonly box: SecretBox;
   readonly codes: CodeMac;
-  readonly config: Pick<Config, "otpTtlS">;
+  readonly config: Pick<Config, "otpTtlS" | "serverRoot">;
 }
 
 /**
@@ -66,6 +68,8 @@ interface NewCode extends HeldCodes {
   readonly userId: number | null;
   /** The recipient of the mail; undefined for a signup and for a code that is not mailed. */
   readonly recipient: Addressee | undefined;
+  /** Whether an operator sends the code. The mail then says so. */
+  readonly isByOperator?: boolean;
   readonly now: Date;
 }
 
@@ -103,8 +107,8 @@ export function digestsOfEmail(email: string): Digest[] {
  * was sent (contract 4.14). The caller wakes the mailer after the commit.
  */
 export async function issueCode(tx: Tx, deps: CodeDeps, one: NewCode): Promise<void> {
-  const { type, digest, email, userId, recipient, now } = one;
-  const ttlS = deps.config.otpTtlS;
+  const { type, digest, email, userId, recipient, isByOperator = false, now } = one;
+  const { otpTtlS: ttlS, serverRoot } = deps.config;
   const code = String(randomInt(POSSIBLE_CODES)).padStart(CODE_DIGITS, "0");
   const expiresAt = addMs(now, ttlS * 1000);
   const codeMac = deps.codes.sign(code, codeContext(type, digest));
@@ -113,8 +117,8 @@ export async function issueCode(tx: Tx, deps: CodeDeps, one: NewCode): Promise<v
   await saveIssues(tx, one.budget.digest, [...withinWindow(one.budget.issuedAt, now), now]);
   const isMailed = one.isMailed && isMailAddress(email);
   await openTrial(tx);
-  const mail = codeMail({ to: email, type, code, expiresAt, ttlS }, recipient);
-  await queueMails(tx, deps, [mail], now);
+  const mailed = { to: email, type, code, expiresAt, ttlS, isByOperator, serverRoot };
+  await queueMails(tx, deps, [codeMail(mailed, recipient)], now);
   await (isMailed ? keepTrial : undoTrial)(tx);
 }
 
@@ -126,11 +130,30 @@ export function codeContext(type: CodeType, digest: string): string {
   return `${type}:${digest}`;
 }
 
+/**
+ * Mails a user the code for a new password at the request of an operator. Throws `no_password` for a user who cannot
+ * sign in with a password, and `rate_limited` if the limit of mails to the address is reached. The caller holds the
+ * user's row, and wakes the mailer after the commit.
+ */
+export async function sendPasswordReset(
+  tx: Tx,
+  deps: CodeDeps,
+  { email, userId, now }: Pick<NewCode, "email" | "now"> & { readonly userId: number },
+): Promise<void> {
+  const recipient = await findCodeRecipient(tx, email);
+  if (recipient?.userId !== userId) throw new Problem("no_password");
+  const request = { type: "forgot_password", email } as const;
+  const held = await holdCodes(tx, request, { isKnownAddress: true, now });
+  await countMailTo(tx, email, now);
+  const one = { ...held, isMailed: true, userId, recipient, isByOperator: true, now };
+  await issueCode(tx, deps, one);
+}
+
 export interface ResendDeps extends CodeDeps {
   readonly db: Db;
   readonly clock: Clock;
   readonly schedule: Waker;
-  readonly config: Pick<Config, "otpTtlS" | "otpCooldownS" | "signupCodes">;
+  readonly config: CodeDeps["config"] & Pick<Config, "otpCooldownS" | "signupCodes">;
 }
 
 /**

@@ -9,7 +9,8 @@ import type { SecretBox } from "../../lib/secrets.ts";
 import { queueMails } from "../../outbox/mail.ts";
 import { invitationMail } from "./mails.ts";
 import type { ResetAnswer } from "../model.ts";
-import type { AcceptBody } from "./model.ts";
+import { readContext } from "../sign-in/open-session.ts";
+import type { AcceptBody, ShownInvitation } from "./model.ts";
 import {
   changePassword,
   consumeInvitation,
@@ -41,16 +42,21 @@ interface InvitedUser {
   readonly now: Date;
 }
 
+/** Matches the id of the inviter at the end of a code. */
+const INVITER = /\.(\d+)$/;
+
 /**
  * Creates the user's invitation link in the caller's transaction. An earlier link of the user stops working. The link
- * works only while the user has no password.
+ * works only while the user has no password. The code ends with the id of the inviter, if there is one to name. Its
+ * stored hash covers the id, so nobody can put another inviter into a link.
  */
 export async function makeInvitation(
   tx: Tx,
   { serverRoot }: Pick<Config, "serverRoot">,
-  { userId, email, actor, requestContext, now }: InvitedUser,
+  one: InvitedUser & { readonly inviterId?: number | undefined },
 ): Promise<{ link: string; expiresAt: Date }> {
-  const code = newSecret();
+  const { userId, email, actor, requestContext, now, inviterId } = one;
+  const code = inviterId === undefined ? newSecret() : `${newSecret()}.${inviterId}`;
   const expiresAt = addMs(now, INVITATION_TTL_MS);
   await saveInvitation(tx, { userId, codeHash: hashSecret(code), createdAt: now, expiresAt });
   const details = { user_id: userId };
@@ -77,11 +83,28 @@ export async function inviteUser(
   // An operator who acts as a customer is not named, because the mail would name the customer in the operator's place.
   const isNamed = actor !== null && actor.impersonatorId === null;
   const inviter = isNamed ? await findInviter(tx, actor.userId) : undefined;
+  const inviterId = inviter && actor?.userId;
   const link = recipient.takesPassword
-    ? await makeInvitation(tx, deps.config, invited)
+    ? await makeInvitation(tx, deps.config, { ...invited, inviterId })
     : { link: `${deps.config.serverRoot}/dashboard` };
   await queueMails(tx, deps, [invitationMail({ to, inviter, ...link }, recipient)], now);
   return true;
+}
+
+/**
+ * Handles `POST /auth/invitation/preview`, which shows an invitation to the holder of its code and leaves it open. Every
+ * invalid code gives the same 400 as its use.
+ */
+export async function previewInvitation(
+  { db, clock }: Pick<ResetDeps, "db" | "clock">,
+  code: string,
+): Promise<ShownInvitation> {
+  const userId = await findInvited(db, hashSecret(code), clock.now());
+  if (userId === undefined) throw new Problem("invalid_code");
+  const { company, theme, white_label, user } = (await readContext(db, userId)).context;
+  const inviterId = Number(INVITER.exec(code)?.[1]);
+  const inviter = inviterId > 0 ? await findInviter(db, inviterId) : undefined;
+  return { role: user.role, company, invited_by: inviter?.name ?? null, theme, white_label };
 }
 
 /**

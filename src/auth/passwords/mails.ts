@@ -1,10 +1,14 @@
 import { brandedMail, inert, NO_BRAND, OWN_BRAND } from "../../lib/branded-mail.ts";
 import { utcTime } from "../../lib/clock.ts";
+import { invitationWords } from "../../lib/invitation-words.ts";
 import type { NewMail } from "../../outbox/mail.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { SECURITY_REASON, whereOf } from "../sign-in/security-mails.ts";
 import type { Inviter, MailRecipient } from "../user-queries.ts";
 import type { CodeType } from "./model.ts";
+
+/** The dashboard page that asks for a new password. */
+const RESET_PAGE = "/dashboard/reset-password";
 
 const CODES: Record<CodeType, { readonly purpose: string; readonly reason: string }> = {
   forgot_password: {
@@ -21,35 +25,66 @@ const CODES: Record<CodeType, { readonly purpose: string; readonly reason: strin
   },
 };
 
+interface MailedCode {
+  readonly to: string;
+  readonly type: CodeType;
+  readonly code: string;
+  readonly expiresAt: Date;
+  readonly ttlS: number;
+  /** Whether an operator sends the code, and not the user. */
+  readonly isByOperator: boolean;
+  readonly serverRoot: string;
+}
+
 /**
  * Builds the mail that contains a code (contract 4.14). The subject does not contain the code, because lock screens
- * show subjects. `recipient` is undefined if the address belongs to no user.
+ * show subjects. The button for a new password brings the code in the fragment, which browsers do not send.
+ * `recipient` is undefined if the address belongs to no user.
  */
 export function codeMail(
-  code: { to: string; type: CodeType; code: string; expiresAt: Date; ttlS: number },
+  { to, type, code, expiresAt, ttlS, isByOperator, serverRoot }: MailedCode,
   recipient: Pick<MailRecipient, "name" | "branding"> | undefined,
 ): NewMail {
-  const { purpose, reason } = CODES[code.type];
-  const minutes = Math.max(1, Math.round(code.ttlS / 60));
-  const content = {
-    subject: `Your code to ${purpose}`,
-    name: recipient?.name ?? null,
+  const { purpose, reason } = CODES[type];
+  const minutes = Math.max(1, Math.round(ttlS / 60));
+  const ends = `expires in ${minutes} ${minutes === 1 ? "minute" : "minutes"}`;
+  const fragment = new URLSearchParams({ email: to, code }).toString();
+  const link = { words: "Choose a new password", href: `${serverRoot}${RESET_PAGE}#${fragment}` };
+  const branding = recipient?.branding ?? NO_BRAND;
+  const support = `${branding.brand ?? OWN_BRAND} support`;
+  const isReset = type === "forgot_password";
+  const byOperator = {
+    subject: `${support} sent you a password reset`,
     paragraphs: [
-      `Enter this code to ${purpose}. It works once and expires in ${minutes} ${minutes === 1 ? "minute" : "minutes"}.`,
+      `${support} sent you this email so that you can choose a new password. Your current password works until you do.`,
+      `Use the button below, or enter this code on the page “Choose a new password”. It works once and ${ends}.`,
     ],
-    code: code.code,
     after: [
-      ...(code.type === "forgot_password"
-        ? [
-            "If the page for the code is not open, choose “Forgot your password?” at the sign-in, and there “I already have a code”.",
-          ]
+      "After that, you can request another code with “Forgot your password?” at the sign-in. A new password ends all your sessions and access tokens.",
+      `If you did not ask ${support} for this, ignore this email. Do not share the code with anyone: our support never asks for it.`,
+    ],
+    reason: `You get this email because ${support} started a password reset for this address.`,
+  };
+  const byUser = {
+    subject: `Your code to ${purpose}`,
+    paragraphs: [
+      `Enter this code to ${purpose}${isReset ? ", or press the button below" : ""}. It works once and ${ends}.`,
+    ],
+    after: [
+      ...(type === "change_password"
+        ? ["The page Security, where you started the change, asks for the code."]
         : []),
-      "If neither you nor our support requested this code, ignore this email. Do not share the code with anyone: our support never asks for it.",
+      "If you did not request this code, ignore this email. Do not share the code with anyone: our support never asks for it.",
     ],
     reason,
   };
-  const { to, expiresAt } = code;
-  return { to, ...brandedMail(content, recipient?.branding ?? NO_BRAND), kind: "otp", expiresAt };
+  const content = {
+    ...(isByOperator ? byOperator : byUser),
+    name: recipient?.name ?? null,
+    code,
+    ...(isReset && { link }),
+  };
+  return { to, ...brandedMail(content, branding), kind: "otp", expiresAt };
 }
 
 interface Invitation {
@@ -71,12 +106,12 @@ export function invitationMail(
 ): NewMail {
   const company = inert(ofCompany);
   const brand = branding.brand ?? OWN_BRAND;
-  const place = brand === ofCompany ? company : `${company} on ${brand}`;
-  // Customers know an operator as the support of the brand, which is named once.
-  const support = brand === ofCompany ? undefined : `${brand} support`;
-  const who = inviter === undefined ? support : inert(inviter.name);
-  const email = inviter === undefined ? "" : ` (${inviter.email})`;
-  const invited = who === undefined ? "You have been invited" : `${who}${email} invited you`;
+  const { who, place, sentence } = invitationWords({
+    by: inviter === undefined ? null : { ...inviter, name: inert(inviter.name) },
+    company,
+    brand: brand === ofCompany ? company : brand,
+    role,
+  });
   const content = {
     subject:
       who === undefined
@@ -84,7 +119,7 @@ export function invitationMail(
         : `${who} invited you to ${inviter === undefined ? company : place}`,
     name,
     paragraphs: [
-      `${invited} to join ${place}${ROLE_WORDS[role] ?? ""}.`,
+      sentence,
       expiresAt
         ? "Accept the invitation to choose your password and sign in."
         : "Sign in with this email address through your company's identity provider. You do not need a password.",
@@ -103,13 +138,6 @@ export function invitationMail(
   const ends = expiresAt && { expiresAt };
   return { to, ...brandedMail(content, branding), kind: "invitation", ...ends };
 }
-
-/** What a person of a role is in the company. */
-const ROLE_WORDS: Readonly<Partial<Record<MailRecipient["role"], string>>> = {
-  partner_owner: " as an owner",
-  account_owner: " as an owner",
-  partner_admin: " as an admin",
-};
 
 interface PasswordChange {
   readonly to: string;
@@ -136,12 +164,12 @@ export function passwordChangedMail(
       isSignedIn
         ? "Your password was changed in the browser below, which is now signed in. All other sessions and access tokens were ended."
         : "Your password was changed in the browser below. All your sessions and access tokens were ended.",
-      "If this was you, you need not do anything. If not, reset your password now, which ends every session again, and tell your administrator.",
+      "If this was you, there is nothing to do. If not, reset your password now, which ends every session again, and tell your administrator.",
     ],
     facts: [...whereOf(requestContext), ["Time", utcTime(now)]] as const,
     link: {
       words: "This wasn't me: reset the password",
-      href: `${serverRoot}/dashboard/reset-password#${fragment}`,
+      href: `${serverRoot}${RESET_PAGE}#${fragment}`,
     },
     reason: SECURITY_REASON,
   };

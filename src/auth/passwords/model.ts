@@ -1,9 +1,17 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { dictionary } from "@zxcvbn-ts/language-common";
 
-import { secretText } from "../../http/text.ts";
+import { orNull, secretText } from "../../http/text.ts";
 import { normalPassword } from "../../lib/password.ts";
-import { email, newPassword, PASSWORD_LENGTH, presentedPassword } from "../model.ts";
+import {
+  companyObject,
+  email,
+  newPassword,
+  PASSWORD_LENGTH,
+  presentedPassword,
+  themeObject,
+  whiteLabelObject,
+} from "../model.ts";
 
 const codeType = Type.Union([
   Type.Literal("forgot_password"),
@@ -77,14 +85,26 @@ export const resetBody = Type.Object(
  * is treated as a wrong code.
  */
 const INVITATION_MAX_LENGTH = 128;
+const invitationCode = Type.String({ minLength: 1, maxLength: INVITATION_MAX_LENGTH });
 export const acceptBody = Type.Object(
-  {
-    code: Type.String({ minLength: 1, maxLength: INVITATION_MAX_LENGTH }),
-    password: newPassword,
-  },
+  { code: invitationCode, password: newPassword },
   { ...closed, title: "InvitationAcceptance" },
 );
 export type AcceptBody = Static<typeof acceptBody>;
+
+export const previewBody = Type.Object({ code: invitationCode }, closed);
+export const shownInvitation = Type.Object(
+  {
+    role: Type.String(),
+    company: companyObject,
+    /** The name of the inviter; null for an operator. */
+    invited_by: orNull(Type.String()),
+    theme: themeObject,
+    white_label: whiteLabelObject,
+  },
+  { title: "Invitation" },
+);
+export type ShownInvitation = Static<typeof shownInvitation>;
 
 export const changeBody = Type.Object(
   {

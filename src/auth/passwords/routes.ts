@@ -5,7 +5,7 @@ import { BASE_PATH } from "../../http/access.ts";
 import type { Checks } from "../../http/checks.ts";
 import { errorResponse } from "../../http/errors.ts";
 import type { RuleInput } from "../../http/rules.ts";
-import { acceptInvitation } from "./invitations.ts";
+import { acceptInvitation, previewInvitation } from "./invitations.ts";
 import {
   type ChangeDeps,
   requestPasswordChange,
@@ -18,8 +18,10 @@ import {
   acceptBody,
   changeBody,
   passwordError,
+  previewBody,
   resendBody,
   resetBody,
+  shownInvitation,
   verifyBody,
   verifyCodeAnswer,
 } from "./model.ts";
@@ -116,6 +118,16 @@ function newPasswordRoutes(deps: PasswordRouteDeps) {
         },
       },
     )
+    .post("/auth/invitation/preview", ({ body }) => previewInvitation(deps, body.code), {
+      public: true,
+      body: previewBody,
+      response: { 200: shownInvitation, 400: errorResponse("invalid_code") },
+      detail: {
+        operationId: "previewInvitation",
+        summary: "Show an invitation",
+        description: "The code stays unused.",
+      },
+    })
     .post(
       "/change-password",
       async ({ principal, requestContext, body }) => {

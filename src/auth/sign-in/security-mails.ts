@@ -12,8 +12,8 @@ import { findMailed, findMailedOwners, type Mailed } from "../user-queries.ts";
 
 /*
  * Mails about changes of a user's access (contract 4.26). Each mail is queued in the transaction of its change. The
- * mailer is not woken, because it finds the mail when it next reads the queue. No mail contains a link, a secret or a
- * token.
+ * mailer is not woken, because it finds the mail when it next reads the queue. No mail contains a secret or a token, and
+ * its link, if it has one, leads to the page Security.
  */
 
 export interface SecurityMailDeps {
@@ -27,6 +27,8 @@ interface Notice {
   /** A sentence that describes the event. */
   readonly event: string;
   readonly facts: readonly (readonly [name: string, value: string])[];
+  /** The link of the mail; absent if nothing can be done on a page of the user. */
+  readonly link?: { readonly words: string; readonly href: string };
 }
 
 /** The browser and the address of a request, for a mail about it. */
@@ -107,19 +109,29 @@ const FACTOR_CHANGES = {
     event: "A second factor was added to your account.",
   },
   removed: {
-    subject: "A second factor was removed",
+    subject: "A second factor was removed from your account",
     event: "A second factor was removed from your account.",
   },
   codeUsed: {
-    subject: "A recovery code was used",
+    subject: "A recovery code of your account was used",
     event:
       "One of your recovery codes was used to sign in or to confirm an action instead of a second factor.",
   },
   codesMade: {
-    subject: "New recovery codes",
+    subject: "New recovery codes were created for your account",
     event: "New recovery codes were created for your account. The previous codes no longer work.",
   },
 } as const;
+
+interface FactorMailDeps {
+  readonly box: SecretBox;
+  readonly config: Pick<Config, "serverRoot">;
+}
+
+const securityPage = ({ config }: FactorMailDeps) => ({
+  words: "Check your second factors",
+  href: `${config.serverRoot}/dashboard/security`,
+});
 
 interface FactorChange extends Pick<Notice, "facts" | "now"> {
   readonly userId: number;
@@ -133,13 +145,14 @@ interface FactorChange extends Pick<Notice, "facts" | "now"> {
  */
 export async function mailAboutFactor(
   tx: Tx,
-  deps: Pick<SecurityMailDeps, "box">,
+  deps: FactorMailDeps,
   { userId, change, facts, requestContext, now }: FactorChange,
 ): Promise<void> {
   await queue(tx, deps, await findMailed(tx, userId), {
     now,
     ...FACTOR_CHANGES[change],
     facts: [...facts, ...whereOf(requestContext)],
+    link: securityPage(deps),
   });
 }
 
@@ -149,7 +162,7 @@ export async function mailAboutFactor(
  */
 export async function mailAboutLostFactors(
   tx: Tx,
-  deps: Pick<SecurityMailDeps, "box">,
+  deps: FactorMailDeps,
   { userId, now }: { userId: number; now: Date },
 ): Promise<void> {
   await queue(tx, deps, await findMailed(tx, userId), {
@@ -158,6 +171,7 @@ export async function mailAboutLostFactors(
     event:
       "An operator of the platform removed all second factors of your account and ended your sessions and tokens.",
     facts: [],
+    link: securityPage(deps),
   });
 }
 
@@ -237,7 +251,7 @@ async function queue(
   tx: Tx,
   deps: Pick<SecurityMailDeps, "box">,
   people: readonly Mailed[],
-  { now, subject, event, facts }: Notice,
+  { now, subject, event, facts, link }: Notice,
 ): Promise<void> {
   const mails = people.map(({ email: to, name, ...brand }) => ({
     kind: "security_notice" as const,
@@ -251,6 +265,7 @@ async function queue(
           ...facts.map(([fact, value]) => [fact, inert(value)] as const),
           ["Time", utcTime(now)],
         ],
+        ...(link && { link }),
         reason: SECURITY_REASON,
       },
       brand,

@@ -3,18 +3,18 @@ import { matchRoute, useRouter } from "wouter";
 
 import { areasOf } from "./areas.ts";
 import { SignIn } from "./pages/sign-in/sign-in.tsx";
-import { Welcome } from "./pages/sign-in/welcome.tsx";
 import type { Session } from "./session/identity.ts";
 import {
   HOME,
   consumeInvitation,
   consumeRecipientCode,
-  consumeResetEmail,
+  consumeResetLink,
 } from "./session/links.ts";
 import { useSessionState } from "./session/session.tsx";
 import { page } from "./shell/page.tsx";
 
 const AlertRecipient = page(() => import("./pages/sign-in/alert-recipient.tsx"));
+const Welcome = page(() => import("./pages/sign-in/welcome.tsx"));
 const SignedIn = page(() => import("./signed-in.tsx"));
 
 /**
@@ -26,15 +26,15 @@ export function App() {
   usePagePreload(session);
   const [invitation, setInvitation] = useState(consumeInvitation);
   const [recipientCode, setRecipientCode] = useState(consumeRecipientCode);
-  const [resetEmail] = useState(consumeResetEmail);
+  const [reset] = useState(consumeResetLink);
   const [before] = useState(session?.token);
   if (recipientCode !== undefined)
     return <AlertRecipient code={recipientCode} onDone={() => setRecipientCode(undefined)} />;
   if (invitation !== undefined)
     return <Welcome invitation={invitation} onDone={() => setInvitation(undefined)} />;
   // A link that resets a password is also for a browser that is still signed in.
-  if (session === undefined || (resetEmail !== undefined && session.token === before))
-    return <SignIn resetEmail={resetEmail} onMethod={SignedIn.preload} />;
+  if (session === undefined || (reset !== undefined && session.token === before))
+    return <SignIn reset={reset} onMethod={SignedIn.preload} />;
   return <SignedIn />;
 }
 

@@ -340,19 +340,12 @@ function contentOfErrors(codes: readonly ProblemCode[], status: number): JsonObj
   if (codes.includes("account_locked"))
     return { schema: anyOf("ValidationProblem", "Problem"), example: LOCKED_SIGN_IN };
   if (codes.includes("second_factor_required"))
-    return { schema: anyOf("SecondFactorProblem", "Problem"), example: INVALID_SIGN_IN };
+    return { schema: anyOf("SecondFactorProblem", "Problem") };
   return { schema: referenceTo(status === 422 ? "ValidationProblem" : "Problem") };
 }
 
 const anyOf = (...schemas: string[]): JsonObject => ({ anyOf: schemas.map(referenceTo) });
 const referenceTo = (schema: string) => ({ $ref: `#/components/schemas/${schema}` });
-
-/** Example of the error of a sign-in that was rejected for another reason than a missing second factor. */
-const INVALID_SIGN_IN: JsonObject = {
-  message: new Problem("invalid_credentials").message,
-  code: "invalid_credentials",
-  request_id: "01JWNB9PR0ZV8X2D3F4G5H6J7K",
-};
 
 /** Example of a locked sign-in, whose response has `errors` although it is not a 422 (contract 4.9). */
 const LOCKED_SIGN_IN: JsonObject = {

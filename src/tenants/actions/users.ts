@@ -1,12 +1,11 @@
 import type { Tx } from "../../../db/client.ts";
-import { dropFactors, forgetCodeLock } from "../../auth/factors/prove-factor.ts";
-import { mailAboutLostFactors, mailAboutOwner } from "../../auth/sign-in/security-mails.ts";
+import { mailAboutOwner } from "../../auth/sign-in/security-mails.ts";
 import { recordAccessDenied } from "../../auth/access/access-denied.ts";
 import { changedFields, changesOf } from "../../audit/changes.ts";
 import { recordAudit } from "../../audit/queries.ts";
 import { inviteUser } from "../../auth/passwords/invitations.ts";
 import { countInvitationOf } from "../../auth/passwords/mail-limits.ts";
-import { endAccess, liftLock } from "../../auth/sign-in/sessions.ts";
+import { endAccess } from "../../auth/sign-in/sessions.ts";
 import { authorityInPerson, excessOf } from "../../auth/access/authority.ts";
 import { afterCreating } from "../../auth/keyed-requests.ts";
 import { isEmailTaken } from "../../auth/passwords/email-queries.ts";
@@ -280,45 +279,6 @@ export async function activateUser(
       const action = "USER_ACTIVATED";
       await recordAudit(tx, { at: now, action, actor, requestContext, details });
     }
-    return existing(await queries.userById(tx, id));
-  });
-}
-
-/**
- * Deletes the second factors and recovery codes of a user who has lost them. All access of the user ends, because
- * another person may know the password. The user must sign in again and is notified by mail.
- */
-export async function resetFactors(
-  deps: Pick<AdminDeps, "db" | "clock" | "box" | "schedule">,
-  { principal: actor, requestContext }: Caller,
-  { id }: User,
-): Promise<void> {
-  const now = deps.clock.now();
-  await deps.db.transaction(async (tx) => {
-    await holdChangeable(tx, id);
-    const factors = await dropFactors(tx, id);
-    const details = { user_id: id, factors, revoked: await endAccess(tx, [id], now) };
-    const action = "SECOND_FACTORS_RESET";
-    await recordAudit(tx, { at: now, action, actor, requestContext, details });
-    await mailAboutLostFactors(tx, deps, { userId: id, now });
-  });
-  deps.schedule.wakeMailer();
-}
-
-/** Removes a user's sign-in lock (contract 4.8) and the lock of the authenticator codes before they expire. */
-export async function unlockUser(
-  { db, clock }: Pick<AdminDeps, "db" | "clock">,
-  { principal: actor, requestContext }: Caller,
-  { id, email }: User,
-): Promise<User> {
-  const now = clock.now();
-  return db.transaction(async (tx) => {
-    await holdChangeable(tx, id);
-    await liftLock(tx, email);
-    await forgetCodeLock(tx, id);
-    const details = { user_id: id };
-    const action = "USER_UNLOCKED";
-    await recordAudit(tx, { at: now, action, actor, requestContext, details });
     return existing(await queries.userById(tx, id));
   });
 }

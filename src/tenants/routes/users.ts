@@ -3,6 +3,7 @@ import { Type } from "@sinclair/typebox";
 
 import { factorsAnswer } from "../../auth/factors/model.ts";
 import { listFactors } from "../../auth/factors/own-factors.ts";
+import type { CodeDeps } from "../../auth/passwords/codes.ts";
 import { endSession, findSessionOf, listSessions } from "../../auth/sign-in/sessions.ts";
 import { sessionObject, showSession } from "../../auth/tokens/model.ts";
 import { findRow, isUlid } from "../../http/ids.ts";
@@ -13,12 +14,14 @@ import { shown, shownAs } from "../../http/shown.ts";
 import { errorResponse } from "../../http/errors.ts";
 import type { RuleInput } from "../../http/rules.ts";
 import type { Config } from "../../lib/config.ts";
+import * as access from "../actions/user-access.ts";
 import * as actions from "../actions/users.ts";
 import { UserBody, UserObject, userQuery } from "../model.ts";
 import { administrating, adminRoutesBase, changing, type AdminRouteDeps } from "./base.ts";
 
-export interface UserRouteDeps extends AdminRouteDeps {
+export interface UserRouteDeps extends AdminRouteDeps, CodeDeps {
   readonly config: AdminRouteDeps["config"] &
+    CodeDeps["config"] &
     Pick<Config, "sessionLimits" | "operatorsRequireSecondFactor">;
 }
 
@@ -109,13 +112,18 @@ const RESET_FACTORS = {
   summary: "Delete all second factors of a user",
   description: "Revokes all tokens of the user and notifies the user by mail.",
 };
+const SEND_RESET = {
+  operationId: "sendPasswordReset",
+  summary: "Mail a user a link to choose a new password",
+  description: "The current password works until then.",
+};
 const UNLOCK_USER = {
   operationId: "unlockUser",
   summary: "Lift the sign-in lock of a user",
   description: "Resets the count of wrong passwords.",
 };
 
-function userStateRoutes(deps: AdminRouteDeps) {
+function userStateRoutes(deps: UserRouteDeps) {
   return usersBase(deps)
     .post(
       "/:id/invite",
@@ -153,10 +161,24 @@ function userStateRoutes(deps: AdminRouteDeps) {
         detail: { ...ACTIVATE_USER },
       },
     )
+    .post(
+      "/:id/password-reset",
+      async ({ principal, requestContext, user, status }) => {
+        await access.mailPasswordReset(deps, { principal, requestContext }, user);
+        return status(204, undefined);
+      },
+      {
+        access: changing,
+        user: true,
+        body: NO_FIELDS,
+        response: { 204: Type.Void(), 409: errorResponse("user_erased", "no_password") },
+        detail: { ...SEND_RESET },
+      },
+    )
     .delete(
       "/:id/second-factors",
       async ({ principal, requestContext, user, status }) => {
-        await actions.resetFactors(deps, { principal, requestContext }, user);
+        await access.resetFactors(deps, { principal, requestContext }, user);
         return status(204, undefined);
       },
       {
@@ -169,7 +191,7 @@ function userStateRoutes(deps: AdminRouteDeps) {
     .post(
       "/:id/unlock",
       async ({ principal, requestContext, user }) =>
-        shown(UserObject, await actions.unlockUser(deps, { principal, requestContext }, user)),
+        shown(UserObject, await access.unlockUser(deps, { principal, requestContext }, user)),
       {
         access: changing,
         user: true,

@@ -117,6 +117,58 @@ describe("the code of an invitation", () => {
   });
 });
 
+describe("the preview of an invitation", () => {
+  test("names company, role and brand, and the inviter unless it is an operator; the code stays unused", async () => {
+    const { code } = await invited();
+    const company = { id: tenants.partners[0].id, type: "partner" };
+    const { status, body } = await preview(code);
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ role: "partner_admin", company, invited_by: null });
+    expect(Object.keys(body).toSorted()).toEqual([
+      "company",
+      "invited_by",
+      "role",
+      "theme",
+      "white_label",
+    ]);
+    expect((await accept(code)).status).toBe(200);
+
+    const { owner } = tenants.partners[0];
+    const token = await api.login(owner.email);
+    const email = "mate@p1.test";
+    const mate = { email, name: "Mate", role: "partner_admin" };
+    expect((await api.call("POST", "/partner/users", { token, body: mate })).status).toBe(201);
+    const { code: own } = await linkTo(email);
+    const [named] = await database.db.sql<{ name: string }[]>`
+      select name from users where id = ${owner.id}`;
+    expect((await preview(own)).body).toMatchObject({ invited_by: named?.name });
+    // The id of another inviter makes another code.
+    const forged = own.replace(/\.\d+$/, `.${tenants.superAdmin.id}`);
+    for (const other of [forged, own.split(".")[0] ?? ""])
+      expect((await preview(other)).status).toBe(400);
+    expect((await accept(own)).status).toBe(200);
+  });
+
+  test("gets the answer of a use for every code that cannot be used", async () => {
+    const used = await invited();
+    await accept(used.code);
+    const gone = await invited();
+    await admin(`/${gone.id}/deactivate`);
+    const late = await invited();
+    clock.advance(7 * DAY_MS);
+    for (const code of [used.code, gone.code, late.code, "0".repeat(64), "x"]) {
+      const answers = [await preview(code), await accept(code)];
+      const [shown, refused] = answers.map(({ status, body }) => [
+        status,
+        { ...body, request_id: undefined },
+      ]);
+      expect(shown?.[0]).toBe(400);
+      expect(shown).toEqual(refused);
+    }
+    root = await api.login(tenants.superAdmin.email);
+  });
+});
+
 describe("another invitation", () => {
   test("replaces the one before, and is audited", async () => {
     const { id, code, email } = await invited();
@@ -166,6 +218,9 @@ async function invited(fields: Record<string, unknown> = {}) {
   expect(status).toBe(201);
   return { id: Number(body["id"]), email: String(body["email"]), ...(await linkTo(email)) };
 }
+
+const preview = (code: string): Promise<Answer> =>
+  api.call("POST", "/auth/invitation/preview", { body: { code } });
 
 async function linkTo(email: string) {
   const mail = (await mailsTo(api.deps, email)).at(-1);

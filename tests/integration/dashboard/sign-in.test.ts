@@ -302,6 +302,33 @@ describe.skipIf(lacks("chromium"))("a forgotten password", () => {
     expect(faults).toEqual([]);
   });
 
+  test("is reset by the link of the mail, which works once and leaves no code in the address", async () => {
+    const { email } = await freshUser();
+    const body = { email, type: "forgot_password" };
+    expect((await world.api.call("POST", "/email-otp/resend", { body })).status).toBe(200);
+    const [mail] = await mailsTo(world.api.deps, email);
+    const { pathname, hash } = new URL(/http\S+/.exec(mail?.text ?? "")?.[0] ?? "");
+    const path = `${pathname.replace("/dashboard", "")}${hash}`;
+    const { page, faults } = await world.open(path, { email: null });
+    const field = page.getByLabel("New password");
+    await field.and(page.locator(":focus")).waitFor();
+    expect(page.url()).toBe(`${world.root}/dashboard`);
+    await page.getByText(`You set the password of ${email}.`).waitFor();
+    expect(await seriousFaults(page)).toEqual([]);
+    await field.fill("password");
+    await button(page, "Set the password and sign in").click();
+    await page.getByText("too common").waitFor();
+    await field.fill("another horse battery staple");
+    await button(page, "Set the password and sign in").click();
+    await navigation(page).waitFor();
+    await page.goto(`${world.root}/dashboard${path}`);
+    await field.fill("a third horse battery staple");
+    await button(page, "Set the password and sign in").click();
+    await page.getByText("This link cannot be used any more").waitFor();
+    await button(page, "Email me a code").waitFor();
+    expect(faults).toEqual([]);
+  });
+
   test("looks the same for an unknown address, which gets no mail", async () => {
     const words: string[] = [];
     for (const email of ["ghost-1@p1.test", (await freshUser()).email]) {

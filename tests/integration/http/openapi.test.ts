@@ -527,10 +527,14 @@ function found<T extends { readonly $ref?: unknown }>(
 /** Returns whether a schema extends another one, which has the example. */
 const isExtension = (schema: Schema): boolean => "allOf" in found("schemas", schema);
 
-/** Lists the examples of a schema's component, or those beside it. */
+/** Lists the examples of a schema's component and that beside it. Without any, lists those of its alternatives. */
 function examplesOf({ schema, example }: Content[string]): unknown[] {
-  const { examples } = found("schemas", schema);
-  return [example, ...(Array.isArray(examples) ? examples : [])].filter((one) => one !== undefined);
+  const { examples, anyOf } = found("schemas", schema);
+  const own = [example, ...(Array.isArray(examples) ? examples : [])].filter(
+    (one) => one !== undefined,
+  );
+  if (own.length > 0 || !Array.isArray(anyOf)) return own;
+  return (anyOf as Schema[]).flatMap((one) => examplesOf({ schema: one }));
 }
 
 /** Returns whether a value is a scalar or a list of scalars, which a response repeats in the same form. */
@@ -592,7 +596,7 @@ const JSON_TYPE = "application/json";
 
 /** Names of fields and parameters that need no description. */
 const SPEAKING_NAMES =
-  /^(\w+_id|\w+Id|at|created_at|data|event|id|is_active|key|name|occurred_at|role|type|value)$/;
+  /^(\w+_id|\w+Id|at|created_at|data|domain|email|event|id|invited_by|is_active|key|logo_url|name|occurred_at|primary_color|role|token|type|updated_at|value)$/;
 
 /** Paths of pages for people. */
 const PAGES = /^\/(docs\b|dashboard\b|embed\b|$)/;

@@ -107,13 +107,13 @@ describe("an address", () => {
       () => list(),
       () => list("nonsense"),
       () => api.call("POST", "/auth/discover", { body: { email: "a@b.test" } }),
-      () => list("other nonsense"),
+      () => api.call("POST", "/auth/invitation/preview", { body: { code: "x" } }),
       () => list(),
       () => api.call("POST", "/auth/discover", { body: {} }),
     ];
     const seen: Answer[] = [];
     for (const ask of asked) seen.push(await ask());
-    expect(seen.map(({ status }) => status)).toEqual([401, 401, 200, 401, 429, 429]);
+    expect(seen.map(({ status }) => status)).toEqual([401, 401, 200, 400, 429, 429]);
     expect(seen.map(({ headers }) => headers.get("ratelimit-remaining"))).toEqual([
       "3",
       "2",

@@ -294,6 +294,7 @@ describe("an erased user", () => {
       "POST /admin/users//activate": erased,
       "POST /admin/users//deactivate": [200, undefined],
       "POST /admin/users//invite": uninvitable,
+      "POST /admin/users//password-reset": erased,
       "POST /admin/users//unlock": erased,
       "DELETE /admin/users//second-factors": erased,
       "DELETE /admin/users//sessions/:sessionId": missing,

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 
 import { everyPage, PASSWORD, startApi, type Answer } from "../../support/api.ts";
+import { codeSentTo, mailsTo } from "../../support/auth-mails.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { addTenants, addUser, type TestUser } from "../../support/tenants.ts";
 import { fixture } from "../../support/fixture.ts";
@@ -246,6 +247,23 @@ test("unlocking accepts the right password before the lock would have expired", 
     user_id: user.id,
     actor: tenants.superAdmin.id,
   });
+});
+
+test("a password reset is mailed as the support's, audited, and only to users with a password", async () => {
+  const user = await member();
+  expect((await post(`/${user.id}/password-reset`)).status).toBe(204);
+  const mail = (await mailsTo(api.deps, user.email)).at(-1);
+  expect(mail?.subject).toEndWith(" support sent you a password reset");
+  const otp = await codeSentTo(api.deps, user.email);
+  const body = { email: user.email, otp, type: "forgot_password" };
+  expect((await api.call("POST", "/email-otp/verify", { body })).status).toBe(200);
+  expect((await audited("PASSWORD_RESET_SENT")).at(-1)).toEqual({
+    user_id: user.id,
+    actor: tenants.superAdmin.id,
+  });
+  await database.db.sql`update users set password_hash = null where id = ${user.id}`;
+  const { status, body: refused } = await post(`/${user.id}/password-reset`);
+  expect([status, refused["code"]]).toEqual([409, "no_password"]);
 });
 
 let root = "";

@@ -657,9 +657,10 @@ function factsOf(text: string): Record<string, string> {
 const inUtc = (at: string | null | undefined) => `${at?.slice(0, 19).replace("T", " ")} UTC`;
 
 /** Returns the condition and the rate in the words of the pages. */
-function conditionInWords({ condition, success_rate_1h: rate }: Record<string, unknown>): string {
+function conditionInWords(health: Record<string, unknown>): string {
+  const { condition, success_rate_1h: rate, blocked_attempts: blocked } = health;
   if (typeof condition !== "string") return "Disabled";
-  const words = sentence(condition);
+  const words = sentence(condition === "healthy" && blocked !== 0 ? "retrying" : condition);
   return typeof rate === "number" ? `${words}, success rate (1 h) ${percent(rate)}` : words;
 }
 
@@ -672,13 +673,15 @@ async function failuresInWords(model: Model, since: string | null | undefined) {
     .filter((one) => one.outcome !== "delivered" && one.started_at >= String(since));
   const { body: health } = await world.ask("GET", `/${model.id}/health`);
   const lost = health["first_failure"] as { event_id: string } | null;
-  const answer = (one: ListedAttempt) =>
-    `${inUtc(one.started_at)}, HTTP 500, ${one.event} ${one.event_id}`;
+  const time = (one: ListedAttempt) => `${inUtc(one.started_at)}, HTTP 500`;
+  const answer = (one: ListedAttempt) => `${time(one)}, ${one.event} ${one.event_id}`;
   const first = failed.find((one) => one.event_id === lost?.event_id) ?? failed.at(-1);
   const [last] = failed;
   if (first === undefined || last === undefined) return {};
   return {
-    [lost === null ? "First failure" : "First failed event"]: answer(first),
+    [lost === null ? "First failure" : "First failed event"]:
+      // The mail names each event once.
+      first.event_id === last.event_id ? time(first) : answer(first),
     "Last failure": answer(last),
   };
 }

@@ -17,12 +17,15 @@ const branding = {
 const ada = { name: "Ada", company: "Northwind", role: "partner_admin", branding } as const;
 
 describe("the mail with a code", () => {
-  test("has the code on a separate line, as its only six digits, and not in the subject", () => {
+  test("has the code on a separate line and in its link, as its only six digits, and not in the subject", () => {
     const mail = codeMail(code, ada);
     expect(mail.subject).toBe("Your code to choose a new password");
     expect(mail.text.split("\n")).toContain("    012345");
-    expect(`${mail.subject}${mail.text}`.match(/\d{6}/g)).toEqual(["012345"]);
-    expect(mail.html?.match(/\d{6}/g)).toEqual(["012345"]);
+    expect(mail.text).toContain(
+      "Choose a new password:\n    https://reviews.example/dashboard/reset-password#email=a%40b.test&code=012345\n",
+    );
+    const numbers = `${mail.subject}${mail.text}${mail.html}`.match(/\d{6}/g);
+    expect(new Set(numbers)).toEqual(new Set(["012345"]));
     expect(mail).toMatchObject({ kind: "otp", to: "a@b.test", expiresAt: code.expiresAt });
   });
 
@@ -31,7 +34,17 @@ describe("the mail with a code", () => {
     ["change_password", "change your password"],
     ["signup", "confirm your email address"],
   ] as const)("of type %s names its purpose: to %s", (type, purpose) => {
-    expect(codeMail({ ...code, type }, undefined).text).toContain(`Enter this code to ${purpose}.`);
+    expect(codeMail({ ...code, type }, undefined).text).toMatch(
+      new RegExp(`Enter this code to ${purpose}[.,]`),
+    );
+  });
+
+  test("that an operator sends names the support and not the user as its cause", () => {
+    const mail = codeMail({ ...code, isByOperator: true }, ada);
+    expect(mail.subject).toBe("Stellar Reviews support sent you a password reset");
+    expect(mail.text).toContain("Stellar Reviews support sent you this email so that you can");
+    expect(mail.text).not.toContain("was requested");
+    expect(mail.html?.match(/<a /g)).toHaveLength(1);
   });
 
   test.each([
@@ -174,4 +187,6 @@ const code = {
   code: "012345",
   expiresAt: new Date("2026-06-01T12:10:00Z"),
   ttlS: 600,
+  isByOperator: false,
+  serverRoot: "https://reviews.example",
 } as const;

@@ -21,11 +21,11 @@ export function RecoveryCodes({ codes, done, onDone }: RecoveryCodesProps) {
         Keep these codes where you find them without your phone: on paper or in a password manager.
         They are shown only now. Each code signs you in once if you lose your other factors.
       </Alert>
-      <ul className="mono" style={{ columns: "200px" }} aria-label="Recovery codes">
+      <ol className="mono" style={{ columns: "2 220px" }} aria-label="Recovery codes">
         {codes.map((code) => (
           <li key={code}>{code}</li>
         ))}
-      </ul>
+      </ol>
       <Group gap="xs">
         <CopyTextButton value={text} variant="default">
           Copy all

@@ -38,6 +38,8 @@ export function useCredentials() {
     startPasswordChange: async (currentPassword: string): Promise<void> => {
       await answerOf(api["change-password"].post({ current_password: currentPassword }));
     },
+    /** Reads who invites to what. The code stays unused. */
+    previewInvitation: (code: string) => answerOf(api.auth.invitation.preview.post({ code })),
     /** Redeems an invitation code: sets the first password and signs in. */
     acceptInvitation: (code: string, password: string): Promise<Session> =>
       answerOf(api.auth.invitation.post({ code, password })),

@@ -84,12 +84,19 @@ export function consumeRecipientCode(): string | undefined {
   return code;
 }
 
-/** Reads the email of the link in a mail about a changed password, and removes it from the address. */
-export function consumeResetEmail(): string | undefined {
+/** Parameters of a link that begins a password reset, or continues it with the mailed code. */
+export interface ResetLink {
+  readonly email: string;
+  readonly code: string | undefined;
+}
+
+/** Reads the link in a mail about a password, and removes it with its code from the address. */
+export function consumeResetLink(): ResetLink | undefined {
   if (location.pathname !== `${HOME}/reset-password`) return undefined;
-  const email = new URLSearchParams(location.hash.replace(/^#/, "")).get("email") ?? undefined;
+  const given = new URLSearchParams(location.hash.replace(/^#/, ""));
   history.replaceState(null, "", HOME);
-  return email;
+  const email = given.get("email");
+  return email === null ? undefined : { email, code: given.get("code") ?? undefined };
 }
 
 /** Parameters of a portal link. */

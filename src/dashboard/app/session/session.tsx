@@ -25,6 +25,9 @@ type Operations = Pick<
 
 export interface SessionState extends Snapshot, Operations {
   readonly isRemembered: boolean;
+  /** Brand of the invitation that this page shows; undefined on all other pages. */
+  readonly invitedTo?: ShownBrand | undefined;
+  readonly showBrand?: (brand: ShownBrand | undefined) => void;
   /**
    * API client that sends the token of the session. A response of 401 ends the session. A request for which the
    * API demands a second factor waits until the user has proved it, and is then repeated.
@@ -43,6 +46,7 @@ export const SessionContext = createContext<SessionState | undefined>(undefined)
 export function SessionProvider({ children }: { readonly children: ReactNode }) {
   const [current] = useState(() => new CurrentSession());
   const snapshot = useSyncExternalStore(current.subscribe, current.snapshot);
+  const [invitedTo, showBrand] = useState<ShownBrand>();
   useEffect(() => current.keepDrafts(), [current]);
   const token = snapshot.session?.token;
   const { asked, ask } = useAskedProof(token);
@@ -65,8 +69,17 @@ export function SessionProvider({ children }: { readonly children: ReactNode }) 
     onEnded: (ofToken) => current.close(ofToken, "signed_out"),
   });
   const { signIn, signInWith, stopWaiting, signInAgain, signOut, actAs, comeBack } = current;
-  const state = { ...snapshot, isRemembered: storedSession.exists(), api, asked };
-  const operations = { signIn, signInWith, stopWaiting, signInAgain, signOut, actAs, comeBack };
+  const state = { ...snapshot, isRemembered: storedSession.exists(), api, asked, invitedTo };
+  const operations = {
+    signIn,
+    signInWith,
+    stopWaiting,
+    signInAgain,
+    signOut,
+    actAs,
+    comeBack,
+    showBrand,
+  };
   return (
     <SessionContext value={{ ...state, ...operations }}>{!isAsking && children}</SessionContext>
   );
@@ -97,10 +110,16 @@ export function useSessionState(): SessionState {
   return state;
 }
 
-/** Returns the brand of the session. Without a session, returns that of the last one in this browser, if any. */
+/**
+ * Returns the brand of the invitation that is shown, else that of the session. Without a session, returns that of the
+ * last one in this browser, if any.
+ */
 export function useBrand(): ShownBrand | undefined {
-  const { session } = useSessionState();
-  return useMemo(() => (session === undefined ? rememberedBrand() : brandOf(session)), [session]);
+  const { session, invitedTo } = useSessionState();
+  return useMemo(() => {
+    if (invitedTo !== undefined) return invitedTo;
+    return session === undefined ? rememberedBrand() : brandOf(session);
+  }, [session, invitedTo]);
 }
 
 export const useApi = (): ApiClient => useSessionState().api;

@@ -7,7 +7,10 @@ export interface ShownBrand {
   readonly logoUrl: string | null;
 }
 
-export function brandOf({ white_label: label, theme }: Session): ShownBrand {
+export function brandOf({
+  white_label: label,
+  theme,
+}: Pick<Session, "white_label" | "theme">): ShownBrand {
   const name = (label.enabled ? label.brand_name : null) ?? "ReviewRelay";
   return { name, color: theme.primary_color, logoUrl: theme.logo_url };
 }

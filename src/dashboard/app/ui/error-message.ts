@@ -58,6 +58,7 @@ const CONFLICTS: Readonly<Record<string, string>> = {
   no_open_flag: "A colleague closed the flag. Reload the page to see its status.",
   no_response: "A colleague deleted the response. Reload the page.",
   review_removed: "You cannot respond to a removed review or flag it.",
+  no_password: "Reload the page to see the current state of the user.",
   not_invitable: "Reload the page to see the current state of the user.",
   token_exists: "Reload the page to see the token.",
   limit_reached: "Delete one that is no longer used, then try again.",

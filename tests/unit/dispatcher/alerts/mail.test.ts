@@ -13,7 +13,7 @@ test("both parts of the mail have the first and the last failure, and the link t
       "Hello Ada,",
       "https://partner.example/hook",
       "First failed event",
-      "2026-06-01 12:00:00 UTC, HTTP 503, review_received",
+      "2026-06-01 12:00:00 UTC, HTTP 503",
       "2026-06-01 14:00:00 UTC, no response (timeout)",
       "https://reviews.example/dashboard/webhooks/01JWNB9PR0ZV8X2D3F4G5H6J00",
     ])
@@ -33,7 +33,7 @@ test.each([...ALERT_KINDS])(
 test.each([
   ["failing", 0.4251, "Failing, success rate (1 h) 42.5%"],
   ["degraded", 0.999, "Degraded, success rate (1 h) 99.9%"],
-  ["healthy", 1, "Healthy, success rate (1 h) 100%"],
+  ["healthy", 1, "Retrying, success rate (1 h) 100%"],
   ["failing", null, "Failing"],
   [null, 0, "Disabled"],
 ] as const)(

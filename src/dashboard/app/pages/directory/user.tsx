@@ -85,7 +85,7 @@ function UserPage({ user }: UserProps) {
     accountOptions(useApi(), company.type === "account" ? company.id : null),
   ).data;
   const inactive = useInactiveCompany(user, account);
-  const { setActive, sendPasswordCode } = useUserActions();
+  const { setActive, sendPasswordReset } = useUserActions();
   return (
     <>
       <PageHeader
@@ -106,12 +106,12 @@ function UserPage({ user }: UserProps) {
                 label="Send password reset"
                 title={`Send a password reset to ${name}?`}
                 action="Send the email"
-                onConfirm={() => sendPasswordCode(email)}
+                onConfirm={() => sendPasswordReset(user.id)}
                 done={`Password reset sent to ${email}.`}
               >
-                We email {email} a 6-digit code, which is valid for 10 minutes. {name} opens the
-                sign-in page, chooses “Forgot your password?” and then “I already have a code”. The
-                current password works until then; a new one ends all sessions.
+                We email {email} a link to choose a new password, valid for 10 minutes. The email
+                says that it comes from support. The current password works until then; a new one
+                ends all sessions and tokens.
               </ConfirmedAction>
             )}
             <DialogButton label="Edit" title={`Edit ${name}`} button={{ variant: "default" }}>

@@ -2,6 +2,7 @@ import { Alert, Anchor, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 
 import { type SignInMethods, useCredentials } from "../../session/credentials.ts";
+import type { ResetLink } from "../../session/links.ts";
 import { useSessionState } from "../../session/session.tsx";
 import { Form, SubmitButton, useForm } from "../../ui/form.tsx";
 import { page } from "../../shell/page.tsx";
@@ -27,8 +28,8 @@ const TITLES: Readonly<Record<Step["name"], string>> = {
 };
 
 interface SignInProps {
-  /** Email whose password is reset at once; undefined for a usual sign-in. */
-  readonly resetEmail?: string | undefined;
+  /** Link that resets a password at once; undefined for a usual sign-in. */
+  readonly reset?: ResetLink | undefined;
   /**
    * Called when the user has entered an email, so that the caller can preload the signed-in pages while the
    * user authenticates.
@@ -40,14 +41,15 @@ interface SignInProps {
  * Sign-in page, rendered at every path while there is no session. The address does not change, so that the
  * requested page opens after the sign-in.
  */
-export function SignIn({ resetEmail, onMethod }: SignInProps) {
+export function SignIn({ reset, onMethod }: SignInProps) {
   const { ssoCallback, waiting, stopWaiting } = useSessionState();
   const flow = "flow" in ssoCallback ? ssoCallback.flow : undefined;
-  const [email, setEmail] = useState(resetEmail ?? flow?.email ?? "");
+  const [email, setEmail] = useState(reset?.email ?? flow?.email ?? "");
   const [remember, setRemember] = useState(flow?.remember ?? true);
   const [step, setStep] = useState<Step>(
-    resetEmail === undefined ? { name: "email" } : { name: "forgotten" },
+    reset === undefined ? { name: "email" } : { name: "forgotten" },
   );
+  const [mailedCode, setMailedCode] = useState(reset?.code);
   const { notice, isExchanging, dismiss, restore } = useNotice();
   const go = (next: Step) => {
     dismiss();
@@ -93,7 +95,16 @@ export function SignIn({ resetEmail, onMethod }: SignInProps) {
           onForgotten={() => go({ name: "forgotten" })}
         />
       )}
-      {step.name === "forgotten" && <Forgotten {...common} onBack={() => go({ name: "email" })} />}
+      {step.name === "forgotten" && (
+        <Forgotten
+          {...common}
+          code={mailedCode}
+          onBack={() => {
+            setMailedCode(undefined);
+            go({ name: "email" });
+          }}
+        />
+      )}
     </Frame>
   );
 }

@@ -1,7 +1,8 @@
 import { LinkButton, Dimmed, ErrorText } from "../../ui/layout.tsx";
-import { Button, Divider, PasswordInput, Stack, Text, TextInput } from "@mantine/core";
+import { Alert, Button, Divider, PasswordInput, Stack, Text, TextInput } from "@mantine/core";
 import { useEffect, useRef, useState } from "react";
 
+import { fieldError } from "../../api/client.ts";
 import { type SignInMethods, useCredentials } from "../../session/credentials.ts";
 import { startSsoFlow } from "../../session/links.ts";
 import { useSessionState } from "../../session/session.tsx";
@@ -150,6 +151,8 @@ function SingleSignOn({ email, remember, isOnlyMethod }: SingleSignOnProps) {
 }
 
 interface ForgottenProps extends Pick<MethodStepProps, "email" | "remember" | "onRemember"> {
+  /** Code of the link that opened the page, so that nobody types it; undefined without a link. */
+  readonly code: string | undefined;
   readonly onBack: () => void;
 }
 
@@ -157,26 +160,50 @@ interface ForgottenProps extends Pick<MethodStepProps, "email" | "remember" | "o
  * Resets a forgotten password with a mailed code. The texts do not disclose whether a user has this email: they are
  * the same in both cases.
  */
-export function Forgotten({ email, remember, onRemember, onBack }: ForgottenProps) {
+export function Forgotten({ email, code, remember, onRemember, onBack }: ForgottenProps) {
   const { signInWith } = useSessionState();
   const { sendCode, verifyCode, setPassword } = useCredentials();
   const [isSent, setSent] = useState(false);
   const [token, setToken] = useState<string>();
+  const [link, setLink] = useState(code === undefined ? "none" : "open");
   const request = { email, type: "forgot_password" } as const;
   const send = () => sendCode(request);
   const verify = async (otp: string) => setToken(await verifyCode(request, otp));
-  const reset = async (password: string) => {
-    await signInWith(setPassword(token ?? "", password), { remember });
+  /** Verifies the code of a link only now, because a program that scans mails may open the link before the user. */
+  const tokenOfLink = async () => {
+    const verified = await verifyCode(request, code ?? "");
+    setToken(verified);
+    return verified;
   };
+  const reset = async (password: string) => {
+    try {
+      const proof = token ?? (await tokenOfLink()) ?? "";
+      await signInWith(setPassword(proof, password), { remember });
+    } catch (error) {
+      if (fieldError(error, "otp") === undefined) throw error;
+      setLink("ended");
+    }
+  };
+  const isNew = token !== undefined || link === "open";
   return (
     <Stack>
-      {!isSent && (
+      {link === "ended" && !isSent && (
+        <Alert
+          color="red"
+          role="alert"
+          icon={<Icon name="alert" />}
+          title="This link cannot be used any more"
+        >
+          It has expired or was already used. Request another code.
+        </Alert>
+      )}
+      {!isSent && !isNew && (
         <>
           <AskForCode email={email} send={send} onSent={() => setSent(true)} />
           <LinkButton onClick={() => setSent(true)}>I already have a code</LinkButton>
         </>
       )}
-      {isSent && token === undefined && (
+      {isSent && !isNew && (
         <>
           <Text size="sm">
             If <strong>{email}</strong> has an account, we have sent a 6-digit code. It is valid for
@@ -185,9 +212,12 @@ export function Forgotten({ email, remember, onRemember, onBack }: ForgottenProp
           <CodeEntry onCode={verify} onResend={send} />
         </>
       )}
-      {token !== undefined && (
+      {isNew && (
         <NewPassword email={email} action="Set the password and sign in" onPassword={reset}>
-          <Dimmed size="sm">This ends all your sessions and API tokens.</Dimmed>
+          <Dimmed size="sm">
+            You set the password of <strong>{email}</strong>. This ends all your sessions and API
+            tokens.
+          </Dimmed>
           <Remember value={remember} onChange={onRemember} />
         </NewPassword>
       )}

@@ -77,10 +77,8 @@ export function useUserActions() {
         await refresh();
       }
     },
-    /** Mails the user a code for a new password, like the sign-in page for a forgotten password. */
-    sendPasswordCode: async (email: string) => {
-      await answerOf(api["email-otp"].resend.post({ email, type: "forgot_password" }));
-    },
+    /** Mails the user a link to choose a new password. */
+    sendPasswordReset: (id: number) => andRead(ended(users({ id })["password-reset"].post())),
     setActive: (id: number, isActive: boolean) => {
       const user = users({ id });
       return andRead(answerOf(isActive ? user.activate.post() : user.deactivate.post()));
