@@ -99,7 +99,7 @@ const END_REASON_WORDS = {
   used: "This link was already used or has expired. Each link works once and for a short time.",
   missing: "This page was reloaded, and a link works only once.",
   expired: "It has expired or was closed.",
-  stopped: "You no longer act as the owner. You can close this tab.",
+  stopped: "You are no longer acting as the owner. You can close this tab.",
 } as const;
 
 function SessionEnded({ ended }: { readonly ended: NonNullable<PortalState["ended"]> }) {

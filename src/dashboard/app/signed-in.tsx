@@ -28,7 +28,7 @@ export function Page() {
   useEffect(() => () => notify.clear(), []);
   return (
     <Router base="/dashboard">
-      <Notifications position="top-center" />
+      <Notifications position="bottom-right" />
       <Shell areas={areas} search={<Search areas={areas} />}>
         <ActingBanner />
         <PageBoundary>

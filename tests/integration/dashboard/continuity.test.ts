@@ -25,7 +25,7 @@ describe.skipIf(lacks("chromium"))("a deploy", () => {
     const startAgain = await world.stopApi();
     await button(page, "Save 1 change").click();
     await page.getByRole("alert").first().waitFor();
-    await page.getByText("Reconnecting …").waitFor();
+    await page.getByText("Reconnecting…").waitFor();
     expect(await page.getByLabel("Label").inputValue()).toBe("Half typed");
     await startAgain();
     await button(page, "Save 1 change").click();
@@ -208,15 +208,15 @@ describe.skipIf(lacks("chromium"))("back and forward", () => {
     expect(await page.getByLabel("Time").inputValue()).toBe("1h");
     await page.goForward();
     await heading(page, "review_received").waitFor();
-    await button(page, "Resend …").click();
+    await button(page, "Resend…").click();
     await inDialog(page, "Resend").waitFor();
     await page.goBack();
     await page.getByRole("dialog").waitFor({ state: "detached" });
-    await button(page, "Resend undelivered …").click();
+    await button(page, "Resend undelivered…").click();
     await inDialog(page, "Cancel").click();
     await page.goForward();
     expect(page.url()).toBe(delivery);
-    await button(page, "Resend …").waitFor();
+    await button(page, "Resend…").waitFor();
     await page.goBack();
     await table.waitFor();
     // Changes of the filters replace the history entry, so one step back leaves the list.
@@ -243,7 +243,7 @@ describe.skipIf(lacks("chromium"))("without a network", () => {
     await button(page, "Save 1 change").waitFor();
     expect(await page.getByLabel("Label").inputValue()).toBe("Half typed");
     await tab(page, "Deliveries");
-    await page.getByText("Reconnecting …").waitFor();
+    await page.getByText("Reconnecting…").waitFor();
     await world.emit(1);
     await network.setOffline(false);
     await page.getByRole("table", { name: "Events" }).getByText("review_received").waitFor();

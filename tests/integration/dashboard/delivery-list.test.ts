@@ -47,7 +47,7 @@ describe.skipIf(lacks("chromium"))("the events of a subscription", () => {
     expect(page.url()).toContain("external_review_id=review-4");
     await page.getByText("HTTP 410", { exact: true }).waitFor();
     await button(page, /^Attempts of/).click();
-    await button(page, "Resend …").waitFor();
+    await button(page, "Resend…").waitFor();
     await button(page, "Clear").click();
     await button(page, "With failures").click();
     await shows(page, 2);
@@ -260,7 +260,7 @@ describe.skipIf(lacks("chromium"))("the search", () => {
     expect(faults).toEqual([]);
   });
 
-  test("finds a review, an event, a page and a guide by Ctrl-K and keyboard alone", async () => {
+  test("finds a review, an event, an account, an action, a page and a guide by Ctrl-K and keyboard alone", async () => {
     const { page } = await world.open("/webhooks");
     const { body } = await world.ask("GET", `/${id}/messages?external_review_id=review-2`);
     const [delivery] = body["data"] as { event_id: string; review_id: number }[];
@@ -284,6 +284,14 @@ describe.skipIf(lacks("chromium"))("the search", () => {
     await page.waitForURL(`**/deliveries/${delivery?.event_id}`);
     await open("settings", /Test: settings/);
     await page.waitForURL("**?tab=settings");
+    await open("p1-a1", /p1-a1.*Account/);
+    await page.waitForURL("**/dashboard/accounts/*");
+    await type("invite");
+    await page.locator("[data-combobox-selected]", { hasText: "Invite a colleague" }).waitFor();
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog", { name: "Invite to the team" }).waitFor();
+    await page.keyboard.press("Escape");
+    await page.waitForURL("**/dashboard/team");
     await type("zzqx");
     await page.getByText("No results.").waitFor();
     await page.keyboard.press("Escape");

@@ -118,7 +118,7 @@ describe.skipIf(lacks("chromium"))("the incident card", () => {
     const answer = Promise.withResolvers<number>();
     receiver.answer = () => answer.promise;
     receiver.received.length = 0;
-    await button(page, "Enable …").click();
+    await button(page, "Enable…").click();
     await page.getByRole("dialog").getByRole("button", { name: "Enable" }).click();
     await page
       .getByRole("dialog")
@@ -131,7 +131,7 @@ describe.skipIf(lacks("chromium"))("the incident card", () => {
     await page.getByText("Disabled: nothing is sent").waitFor();
     await page.getByText("2 events are held").waitFor();
     receiver.answer = () => 500;
-    await button(page, "Enable …").click();
+    await button(page, "Enable…").click();
     await page.getByRole("dialog").getByRole("button", { name: "Enable" }).click();
     await page.getByRole("alert").getByText("HTTP 500").waitFor();
     await page.getByText("The subscription stays disabled, and its events are held.").waitFor();
@@ -222,7 +222,7 @@ describe.skipIf(lacks("chromium"))("the page of alerts", () => {
       oldest_waiting_minutes: 45,
     });
     expect(body["kinds"]).not.toContain("failures_5");
-    await button(page, "Rotate secret …").click();
+    await button(page, "Rotate secret…").click();
     await page.getByRole("dialog").getByRole("button", { name: "Rotate" }).click();
     await page.getByLabel("Alert secret").first().waitFor();
   });

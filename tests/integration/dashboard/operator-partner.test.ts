@@ -27,7 +27,7 @@ describe.skipIf(lacks("chromium"))("an operator in a browser", () => {
       await viewed.getByRole("link", { name: "review_received" }).click();
       await viewed.getByRole("heading", { level: 2, name: "Attempts" }).waitFor();
     }
-    const resend = /^(Resend|Retry now) …$/;
+    const resend = /^(Resend|Retry now)…$/;
     await own.getByRole("button", { name: resend }).waitFor();
     expect(await page.getByRole("button", { name: resend }).count()).toBe(0);
     expect(faults).toEqual([]);

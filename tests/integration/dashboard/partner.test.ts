@@ -74,13 +74,15 @@ describe.skipIf(lacks("chromium"))("a partner in a browser", () => {
     const [account] = partner.accounts;
     const { page, faults } = await visit("/accounts");
     const row = rowOf(page, "p1-a1");
-    await row.getByText("2 stores").waitFor();
+    await row.getByRole("cell", { name: "2", exact: true }).waitFor();
     await row.getByRole("button", { name: "Act as owner of p1-a1" }).click();
     await page.getByRole("dialog").getByRole("textbox", { name: "Reason" }).fill("A call for help");
     expect(await allErrors(page)).toEqual([]);
     await confirm(page, "Act as owner");
     await heading(page, "Reviews").waitFor();
-    const banner = page.getByText(`You act as Name of ${account.owner.email}, owner of p1-a1`);
+    const banner = page.getByText(
+      `You are acting as Name of ${account.owner.email}, owner of p1-a1`,
+    );
     await banner.waitFor();
     expect(await allErrors(page)).toEqual([]);
     const personal = navigation(page).getByRole("link", { name: /API Keys|Security|Team access/ });
@@ -118,7 +120,7 @@ describe.skipIf(lacks("chromium"))("a partner in a browser", () => {
     const sites = navigation(page).getByRole("link", { name: "Review sites" });
     await sites.click({ timeout: 2_000 }).catch(() => undefined);
     await heading(page, "Webhooks").waitFor();
-    expect(await page.getByText("You act as").count()).toBe(0);
+    expect(await page.getByText("You are acting as").count()).toBe(0);
   });
 
   test("signs out of both sessions at once", async () => {

@@ -25,7 +25,7 @@ describe.skipIf(lacks("chromium"))("the secret of a subscription", () => {
       return (await Promise.all(valid)).includes(true) ? 200 : 401;
     };
     const { page, faults } = await world.open(`/webhooks/${id}?tab=settings`);
-    await button(page, "Rotate the secret …").click();
+    await button(page, "Rotate the secret…").click();
     await page
       .getByLabel(/^Keep it valid/)
       .and(page.locator(":focus"))
@@ -46,10 +46,10 @@ describe.skipIf(lacks("chromium"))("the secret of a subscription", () => {
     await button(page, "Check again").click();
     await runChecks(world);
     await page.getByText("Your endpoint has the new secret.").waitFor();
-    await button(page, "End the old secret now …").click();
+    await button(page, "End the old secret now…").click();
     await page.getByText("The check has shown that your endpoint has the new secret.").waitFor();
     await confirm(page, "End it");
-    await button(page, "Rotate the secret …").waitFor();
+    await button(page, "Rotate the secret…").waitFor();
     expect((await world.ask("GET", `/${id}`)).body["previous_secret_expires_at"]).toBeNull();
     expect(faults).toEqual([]);
   });
@@ -66,7 +66,7 @@ describe.skipIf(lacks("chromium"))("the secret of a subscription", () => {
     await until("the first", () => receiver.received.length === 1);
     expect(receiver.received[0]?.headers["x-svc-signature-previous"]).toBeDefined();
 
-    await button(page, "End the old secret now …").focus();
+    await button(page, "End the old secret now…").focus();
     await page.keyboard.press("Enter");
     const dialog = page.getByRole("dialog", { name: "End the old secret" });
     await dialog.getByText("it refuses every request from now on").waitFor();
@@ -93,14 +93,14 @@ describe.skipIf(lacks("chromium"))("the secret of a subscription", () => {
   test("is not ended by a cancelled dialog, and a grace period ends automatically", async () => {
     const { id } = await rotated();
     const { page } = await world.open(`/webhooks/${id}?tab=settings`);
-    await button(page, "End the old secret now …").click();
+    await button(page, "End the old secret now…").click();
     await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
-    await button(page, "End the old secret now …").waitFor();
+    await button(page, "End the old secret now…").waitFor();
     expect((await world.ask("GET", `/${id}`)).body["previous_secret_expires_at"]).not.toBeNull();
     await world.database.db.sql`
       update webhook_subscriptions set previous_secret_expires_at = now() + interval '4 seconds' where id = ${id}`;
     const { page: later } = await world.open(`/webhooks/${id}?tab=settings`);
-    await button(later, "Rotate the secret …").waitFor();
+    await button(later, "Rotate the secret…").waitFor();
   });
 
   test("is also shown in the form of Standard Webhooks once the headers are switched on", async () => {

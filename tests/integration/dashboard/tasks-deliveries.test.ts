@@ -77,7 +77,7 @@ describe.skipIf(lacks("chromium"))("a partner, in a browser", () => {
     const task = { name: "Enable, with what is held", clicks: 3 };
     await walkThrough(world, task, partner(), async (walk, page) => {
       await walk.click(link(page, "Production"));
-      await walk.click(button(page, "Enable …"));
+      await walk.click(button(page, "Enable…"));
       await page.getByLabel("Deliver the 2 held events").waitFor();
       await page.getByText("20 earlier events were not delivered").waitFor();
       expect(await page.getByLabel("Send a test event first").isChecked()).toBe(true);
@@ -133,7 +133,7 @@ describe.skipIf(lacks("chromium"))("a partner, in a browser", () => {
       await hit.waitFor();
       await walk.look("search");
       await walk.click(hit);
-      await walk.click(button(page, "Resend …"));
+      await walk.click(button(page, "Resend…"));
       await walk.look("dialog");
       await walk.click(inDialog(page, "Resend"));
       await page.getByText("Attempt 1 of 4, round 2").waitFor();
@@ -147,7 +147,7 @@ describe.skipIf(lacks("chromium"))("a partner, in a browser", () => {
     const task = { name: "Recover an outage", clicks: 3 };
     await walkThrough(world, task, partner(), async (walk, page) => {
       await walk.click(link(page, "Deliveries"));
-      await walk.click(button(page, "Resend undelivered …"));
+      await walk.click(button(page, "Resend undelivered…"));
       await inDialog(page, "Resend 3 events").waitFor();
       await walk.look("dialog");
       await walk.click(inDialog(page, "Resend 3 events"));
@@ -156,7 +156,7 @@ describe.skipIf(lacks("chromium"))("a partner, in a browser", () => {
       await until("the three", () => receiver.received.length === 3);
       await page.getByText("All 3 events were delivered.").waitFor();
       await walk.look("resent");
-      await button(page, "Resend undelivered …").click();
+      await button(page, "Resend undelivered…").click();
       await page.getByText("No undelivered event matches.").waitFor();
       expect(await inDialog(page, "Resend").isDisabled()).toBe(true);
     });

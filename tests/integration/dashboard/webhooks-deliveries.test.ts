@@ -108,7 +108,7 @@ describe.skipIf(lacks("chromium"))("the list of deliveries", () => {
     await page.route("**/stream", (route) => route.abort());
     await page.getByRole("link", { name: "Deliveries" }).click();
     await shows(page, 1);
-    await page.getByText("Reconnecting …").waitFor();
+    await page.getByText("Reconnecting…").waitFor();
     await world.emit(1);
     await world.settled(id, 2);
     await button(page, "Show new deliveries").click();
@@ -157,7 +157,7 @@ describe.skipIf(lacks("chromium"))("events that are resent", () => {
     const { page, faults } = await world.open(`/webhooks/${id}?tab=deliveries`);
     await shows(page, 4);
     await button(page, "With failures").click();
-    await button(page, "Resend undelivered …").click();
+    await button(page, "Resend undelivered…").click();
     await inDialog(page, "Resend 2 events").waitFor();
     await page.getByLabel("Resend delivered events as well").check();
     await inDialog(page, "Resend 3 events").waitFor();
@@ -197,7 +197,7 @@ describe.skipIf(lacks("chromium"))("one delivery", () => {
     await checkLooks(page, "delivery");
 
     receiver.answer = () => 200;
-    await button(page, "Resend …").click();
+    await button(page, "Resend…").click();
     await confirm(page, "Resend");
     await page.getByText("The endpoint accepted the event.").waitFor();
     await page.getByText("Attempt 1 of 4, round 2").waitFor();
@@ -212,7 +212,7 @@ describe.skipIf(lacks("chromium"))("one delivery", () => {
     await until("sent", () => receiver.received.length === 1);
     const { page } = await world.open(`/webhooks/${id}/deliveries/${receiver.eventIds[0]}`);
     await page.getByText("It is sent as soon as").waitFor();
-    expect(await button(page, "Resend …").count()).toBe(0);
+    expect(await button(page, "Resend…").count()).toBe(0);
   });
 
   test("that does not exist shows an error with a link back", async () => {

@@ -155,18 +155,18 @@ describe.skipIf(lacks("chromium"))("a subscription", () => {
   test("is disabled by hand in its settings, until it is enabled again", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     const { page } = await world.open(`/webhooks/${id}?tab=settings`);
-    await button(page, "Disable …").click();
+    await button(page, "Disable…").click();
     await confirm(page, "Disable");
     await page.getByText("Disabled: nothing is sent").waitFor();
     expect((await world.ask("GET", `/${id}`)).body).toMatchObject({ disabled_reason: "manual" });
-    expect(await button(page, "Disable …").count()).toBe(0);
+    expect(await button(page, "Disable…").count()).toBe(0);
   });
 
   test("is enabled without its held events and without a test, if that is selected; then it offers a test", async () => {
     const id = await disabled();
     await world.emit(1);
     const { page } = await world.open(`/webhooks/${id}`);
-    await button(page, "Enable …").click();
+    await button(page, "Enable…").click();
     await page.getByLabel("Skip the 1 held event").check();
     await page.getByLabel("Send a test event first").uncheck();
     await confirm(page, "Enable");
@@ -180,17 +180,17 @@ describe.skipIf(lacks("chromium"))("a subscription", () => {
   test("that is disabled offers no test, and a resend leads to the button that enables it, if there is one", async () => {
     const id = await disabled();
     const { page } = await world.open(`/webhooks/${id}?tab=deliveries`);
-    await button(page, "Resend undelivered …").click();
+    await button(page, "Resend undelivered…").click();
     await page.getByText("is disabled and sends nothing").waitFor();
     expect(await inDialog(page, "Resend").isDisabled()).toBe(true);
     expect(await allErrors(page)).toEqual([]);
     await page.getByRole("dialog").getByRole("link", { name: "Enable it first." }).click();
-    await button(page, "Enable …").waitFor();
+    await button(page, "Enable…").waitFor();
     expect(await button(page, "Test").count()).toBe(0);
     await world.database.db.sql`
       update webhook_subscriptions set disabled_reason = 'operator', disabled_note = 'Abuse' where id = ${id}`;
     await page.goto(`${page.url()}?tab=deliveries`);
-    await button(page, "Resend undelivered …").click();
+    await button(page, "Resend undelivered…").click();
     await page.getByRole("dialog").getByText("Only the platform can enable it.").waitFor();
     expect(await page.getByRole("dialog").getByRole("link").count()).toBe(0);
     // Its owner may delete only what the platform has not disabled, and the next test begins with a delete.
@@ -268,7 +268,7 @@ describe.skipIf(lacks("chromium"))("a subscription", () => {
   test("is deleted only once its label is typed", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url, label: "Old one" });
     const { page } = await world.open(`/webhooks/${id}?tab=settings`);
-    await button(page, "Delete the subscription …").click();
+    await button(page, "Delete the subscription…").click();
     await page.getByText("0 queued events").waitFor();
     expect(await button(page, "Delete permanently").isDisabled()).toBe(true);
     await page.getByLabel("Type Old one to confirm").fill("Old one");

@@ -40,15 +40,15 @@ export async function signOut(page: Page): Promise<void> {
 /** The buttons of a subscription that change it, send something, or show its secret, by the tab that shows them. */
 export const SUBSCRIPTION_BUTTONS = {
   Overview: ["Test", "Check endpoint"],
-  Deliveries: ["Test", "Check endpoint", "Resend undelivered …"],
+  Deliveries: ["Test", "Check endpoint", "Resend undelivered…"],
   Settings: [
     "Test",
     "Check endpoint",
     "Save",
-    "Disable …",
-    "Delete the subscription …",
+    "Disable…",
+    "Delete the subscription…",
     "View secret",
-    "Rotate the secret …",
+    "Rotate the secret…",
   ],
 } as const;
 

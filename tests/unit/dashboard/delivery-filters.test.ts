@@ -207,11 +207,11 @@ test("the search finds settings and actions of the pages that the role may open,
     ]);
   expect(shown("rotate secret", "/keys")).toEqual([
     ["Reviews: settings", "/webhooks/1?tab=settings"],
-    ["OAuth client", "/keys"],
+    ["OAuth clients", "/keys"],
   ]);
   expect(shown("2fa", "/security")).toEqual([["Two-step verification", "/security"]]);
   expect(shown("2fa", "/keys")).toEqual([]);
-  expect(shown("redirect", "/keys")).toEqual([["OAuth client", "/keys"]]);
+  expect(shown("redirect", "/keys")).toEqual([["New OAuth client", "/keys?new=client"]]);
   expect(shown("redirect", "/keys", "account_owner")).toEqual([]);
   expect(shown("new sub", "/webhooks")).toEqual([["New subscription", "/webhooks/new"]]);
 });

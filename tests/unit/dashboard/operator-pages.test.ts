@@ -6,7 +6,7 @@ import {
   newErasure,
 } from "../../../src/dashboard/app/pages/erasures/erasure-draft.ts";
 import { partsOf, shortReason } from "../../../src/dashboard/app/pages/inbox/action-parts.ts";
-import { topicsLike } from "../../../src/dashboard/app/search/hit.ts";
+import { pagesLike, topicsLike } from "../../../src/dashboard/app/search/hit.ts";
 
 describe("an erasure", () => {
   const reviewer = newErasure(undefined);
@@ -58,6 +58,17 @@ test("the search finds settings only of pages that the user has", () => {
       "super_admin",
       "audit",
     ).map(({ title }) => title);
-  expect(found(["/audit"])).toEqual(["Who viewed a secret or a token", "Export the audit log"]);
+  expect(found(["/audit"])).toEqual(["Export the audit log", "Who viewed a secret or a token"]);
   expect(found(["/audit-webhook"])).toEqual(["Where the audit log is sent"]);
+});
+
+test("the search lists pages by other words for them, and actions whose titles match first", () => {
+  const sso = [{ path: "/sso", title: "Single sign-on" }];
+  expect(pagesLike(sso, "SSO").map(({ href }) => href)).toEqual(["/sso"]);
+  const actions = (role: string, path: string, typed: string) =>
+    topicsLike([{ path }], role, typed).map(({ title }) => title);
+  expect(actions("super_admin", "/users", "invite")).toEqual(["New user"]);
+  expect(actions("super_admin", "/companies", "new partner")).toEqual(["New partner"]);
+  expect(actions("partner_owner", "/team", "invite")).toEqual(["Invite a colleague"]);
+  expect(actions("partner_admin", "/team", "invite")).toEqual([]);
 });

@@ -201,7 +201,7 @@ describe("an attempt in words", () => {
     expect(words("consecutive_failures")).toBe("because 20 events in a row could not be delivered");
     expect(words("operator")).toBe("by the platform");
     expect(words("by_operator")).toBe("(by operator)");
-    expect(words("manual")).toBe("manually");
+    expect(words("manual")).toBe("by hand");
   });
 });
 

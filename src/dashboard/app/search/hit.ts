@@ -11,6 +11,8 @@ export interface Hit {
     | "Reviews"
     | "Subscriptions"
     | "Companies"
+    | "Accounts"
+    | "Team"
     | "Stores"
     | "Users"
     | "Services"
@@ -34,40 +36,88 @@ export const RESULTS_PER_GROUP = 5;
 /** Returns whether users of a role have a setting on a page that they may open. */
 type Rule = (role: string) => boolean;
 
+const isPartnerOwner: Rule = (role) => role === "partner_owner";
+const hasClients: Rule = (role) => clientsPathOf(role) !== undefined;
+
+/** Further words by which the search finds a page. */
+const PAGE_WORDS: Readonly<Record<string, string>> = {
+  "/webhooks": "subscriptions endpoints deliveries",
+  "/events": "payloads schemas examples",
+  "/sites": "connections providers",
+  "/dispatcher": "queue backlog health status shards",
+  "/inbox": "actions",
+  "/companies": "partners accounts customers tenants",
+  "/stores": "places locations",
+  "/users": "people persons operators",
+  "/plans": "features",
+  "/sso": "sso oidc identity provider",
+  "/services": "programs tokens",
+  "/providers": "review sites pullers",
+  "/audit": "history activity events",
+  "/audit-webhook": "siem",
+  "/erasures": "gdpr privacy deletions",
+  "/accounts": "customers",
+  "/team": "people users colleagues members",
+  "/access": "sessions tokens",
+  "/embedding": "portal iframe",
+  "/keys": "tokens oauth clients integrations credentials",
+  "/security": "password two-step 2fa mfa passkey sessions",
+};
+
+/** Returns the pages in the navigation menu that match the search text. Matches in titles come first. */
+export function pagesLike(
+  areas: readonly { readonly path: string; readonly title: string }[],
+  typed: string,
+): Hit[] {
+  return areas
+    .filter(({ path, title }) => hasWords(`${title} ${PAGE_WORDS[path] ?? ""}`, typed))
+    .toSorted((a, b) => Number(hasWords(b.title, typed)) - Number(hasWords(a.title, typed)))
+    .map(({ path, title }) => ({ group: "Pages", title, hint: "", href: path }));
+}
+
 /**
  * Settings and actions of pages: the path, the title, further words for the search, and a rule if not all roles have
  * the setting.
  */
 const TOPICS: readonly (readonly [path: string, title: string, words: string, rule?: Rule])[] = [
-  ["/webhooks/new", "New subscription", "create add endpoint"],
+  ["/webhooks/new", "New subscription", "create add webhook endpoint"],
+  ["/team?new=1", "Invite a colleague", "new create add user person member team", isPartnerOwner],
+  ["/accounts", "Act as the owner of an account", "assist support impersonate sign in as"],
   ["/webhooks/alerts", "Alerts", "notify email recipients digest backlog signing secret"],
   ["/embedding", "Portal links", "create embed frame theme preview"],
   ["/embedding", "Allowed origins", "embed frame portal domain"],
   ["/keys", "Personal access token", "manage generate regenerate delete api key"],
-  ["/keys", "24-hour token", "create delete api key script scopes"],
-  [
-    "/keys",
-    "OAuth client",
-    "create app rotate client secret redirect",
-    (role) => clientsPathOf(role) !== undefined,
-  ],
-  ["/security", "Password", "change set new"],
+  ["/keys?new=token", "New 24-hour token", "create add api key script scopes"],
+  ["/keys?new=integration", "New integration", "create add api key token program", isPartnerOwner],
+  ["/keys?new=client", "New OAuth client", "create add app sign in redirect", hasClients],
+  ["/keys", "OAuth clients", "app edit rotate client secret delete", hasClients],
+  ["/security", "Password", "change set"],
   ["/security", "Two-step verification", "second factor 2fa mfa passkey app recovery codes"],
   ["/security", "Where you are signed in", "sessions end sign out devices"],
   ["/access", "Two-step verification for your team", "require second factor 2fa mfa"],
   ["/access", "Sessions and tokens of your team", "end revoke sessions"],
   ["/inbox", "Rejected actions", "inbox failed notices retry delete service"],
-  ["/services", "New service", "create program token scopes"],
-  ["/sso", "Single sign-on of a company", "oidc identity provider domain dns verify new users"],
+  ["/companies?new=1", "New partner", "create add company customer"],
+  ["/companies?tab=accounts&new=1", "New account", "create add company customer"],
+  ["/stores?new=1", "New store", "create add place location"],
+  ["/users?new=1", "New user", "invite create add person operator colleague"],
+  ["/plans?new=1", "New plan", "create add features"],
+  ["/sso?new=1", "New single sign-on connection", "create add sso oidc identity provider"],
+  ["/services?new=1", "New service", "create add program token scopes"],
+  ["/providers?new=1", "New review site provider", "create add puller"],
+  ["/sso", "Single sign-on of a company", "sso oidc identity provider domain dns verify"],
   ["/providers", "Secret of a provider", "rotate review site puller sign"],
   ["/audit-webhook", "Where the audit log is sent", "siem url rotate secret remove"],
-  ["/erasures", "Erase a person", "gdpr delete data privacy reviewer user"],
-  ["/erasures?tab=companies", "Delete a company", "leaving partner account cancel"],
+  ["/erasures?new=1", "Erase a person", "gdpr delete data privacy reviewer user"],
+  ["/erasures?tab=companies&new=1", "Delete a company", "leaving partner account cancel"],
   ["/audit?q=viewed", "Who viewed a secret or a token", "looked shown audit log"],
   ["/audit", "Export the audit log", "csv json download"],
 ];
 
-/** Returns the settings and actions of these areas that a role has and that match the search text. */
+/**
+ * Returns the settings and actions of these areas that a role has and that match the search text. Matches in titles
+ * come first.
+ */
 export function topicsLike(
   areas: readonly { readonly path: string }[],
   role: string,
@@ -78,7 +128,9 @@ export function topicsLike(
       areas.some(({ path }) => href.split("?")[0] === path || href.startsWith(`${path}/`)) &&
       rule?.(role) !== false &&
       hasWords(`${title} ${words}`, typed),
-  ).map(([href, title]) => ({ group: "Settings and actions", title, hint: "", href }));
+  )
+    .toSorted(([, a], [, b]) => Number(hasWords(b, typed)) - Number(hasWords(a, typed)))
+    .map(([href, title]) => ({ group: "Settings and actions", title, hint: "", href }));
 }
 
 const TABS: Readonly<Record<string, string>> = {

@@ -4,14 +4,15 @@ import { useQuery } from "@tanstack/react-query";
 import { useEffect, useEffectEvent, useState } from "react";
 import { useLocation } from "wouter";
 
+import { wholeTeamOptions } from "../pages/partner/data.ts";
 import { catalogOptions } from "../pages/webhooks/data/reads.ts";
 import { useApi, useSession } from "../session/session.tsx";
 import type { Area } from "../shell/page.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Icon, type IconName } from "../ui/icon.tsx";
-import { guidesLike, type Hit, isGuide, topicsLike } from "./hit.ts";
+import { guidesLike, type Hit, isGuide, pagesLike, topicsLike } from "./hit.ts";
 import css from "./palette.module.css";
-import { catalogLike, guidesOptions, pagesLike, searchOptions } from "./reads.ts";
+import { catalogLike, guidesOptions, searchOptions, teamLike } from "./reads.ts";
 
 const TYPING_MS = 200;
 const ICONS: Readonly<Record<Hit["group"], IconName>> = {
@@ -21,6 +22,8 @@ const ICONS: Readonly<Record<Hit["group"], IconName>> = {
   Reviews: "star",
   Subscriptions: "webhook",
   Companies: "building",
+  Accounts: "building",
+  Team: "user",
   Stores: "store",
   Users: "user",
   Services: "server",
@@ -72,7 +75,7 @@ export function Palette({ areas, onClose }: PaletteProps) {
             placeholder={
               areas.some(({ path }) => path === "/services")
                 ? "Name, email, ID, URL, domain or page"
-                : "Page, setting, or ID of an event or review"
+                : "Name, page, setting, or ID of an event or review"
             }
             leftSection={<Icon name="search" size={16} />}
             spellCheck={false}
@@ -140,7 +143,7 @@ function groupsOf(hits: readonly Hit[]) {
 }
 
 function resultStatus(count: number, isLooking: boolean): string {
-  if (isLooking) return "Searching …";
+  if (isLooking) return "Searching…";
   return count === 0 ? "No results." : `${count} found.`;
 }
 
@@ -164,6 +167,10 @@ function useHits(areas: readonly Area[], typed: string) {
     ...catalogOptions({ api, partnerId: undefined }),
     enabled: areas.some(({ path }) => path === "/events"),
   });
+  const team = useQuery({
+    ...wholeTeamOptions(api),
+    enabled: typed !== "" && areas.some(({ path }) => path === "/team"),
+  });
   const pages = pagesLike(areas, typed);
   if (typed === "") return { hits: pages, isLooking: false };
   const records = query === typed && !found.isPlaceholderData ? (found.data ?? []) : [];
@@ -171,6 +178,7 @@ function useHits(areas: readonly Area[], typed: string) {
   const topics = topicsLike(areas, role, typed);
   const hits = [
     ...records,
+    ...teamLike(team.data ?? [], typed),
     ...pages,
     ...topics,
     ...events,

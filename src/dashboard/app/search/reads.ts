@@ -9,6 +9,8 @@ import {
   readDeliveries,
   type Subscription,
 } from "../pages/webhooks/data/reads.ts";
+import type { TeamUser } from "../pages/partner/data.ts";
+import { roleName } from "../session/roles.ts";
 import type { Area } from "../shell/page.tsx";
 import { sentence } from "../ui/format.ts";
 import { hasWords } from "../ui/text-query.ts";
@@ -24,11 +26,17 @@ import { type Hit, RESULTS_PER_GROUP, type Section, tabsLike } from "./hit.ts";
  */
 const ID_CHARS = 3;
 
-/** Returns the pages in the navigation menu whose titles match the search text. */
-export function pagesLike(areas: readonly Area[], typed: string): Hit[] {
-  return areas
-    .filter(({ title }) => hasWords(title, typed))
-    .map(({ path, title }) => ({ group: "Pages", title, hint: "", href: path }));
+/** Returns the members of the partner's team whose names or emails match the search text. */
+export function teamLike(team: readonly TeamUser[], typed: string): Hit[] {
+  return team
+    .filter(({ name, email }) => hasWords(`${name} ${email}`, typed))
+    .slice(0, RESULTS_PER_GROUP)
+    .map(({ id, name, email, role }) => ({
+      group: "Team",
+      title: name,
+      hint: `${email} · ${roleName(role)}`,
+      href: `/team/${id}`,
+    }));
 }
 
 /** Returns the events of the catalog whose names, descriptions or fields match the search text. */
@@ -70,10 +78,26 @@ async function search(
   const has = (path: string) => areas.some((one) => one.path === path);
   const found = await Promise.all([
     has("/webhooks") ? partnerHits(api, typed) : [],
+    has("/accounts") ? ownAccountHits(api, typed) : [],
     has("/reviews") ? accountHits(api, typed) : [],
     has("/services") ? operatorHits(api, typed) : [],
   ]);
   return found.flat();
+}
+
+/** Maximum length in characters of a name that the API searches for. */
+const MAX_NAME_CHARS = 200;
+
+/** Finds accounts of the partner by any part of their names. */
+async function ownAccountHits(api: ApiClient, typed: string): Promise<Hit[]> {
+  const query = { name: typed.slice(0, MAX_NAME_CHARS), limit: RESULTS_PER_GROUP };
+  const { data } = await answerOf(api.partner.accounts.get({ query }));
+  return data.map(({ id, name, plan }) => ({
+    group: "Accounts",
+    title: name,
+    hint: `Account ${id} · ${plan.name} plan`,
+    href: `/accounts/${id}`,
+  }));
 }
 
 async function partnerHits(api: ApiClient, typed: string): Promise<Hit[]> {
@@ -85,8 +109,12 @@ async function partnerHits(api: ApiClient, typed: string): Promise<Hit[]> {
   return [...events.flat(), ...named];
 }
 
+/** Returns the number of a review that is written as pages write it: "#27" or "Review 27". */
+const withoutNoun = (typed: string) => typed.replace(/^(?:review\s+)?#?(?=\d+$)/i, "");
+
 /** Finds an event by its id, or the events of a review by the id of the review in ReviewRelay or at the review site. */
-async function eventHits(api: ApiClient, one: Subscription, typed: string): Promise<Hit[]> {
+async function eventHits(api: ApiClient, one: Subscription, asked: string): Promise<Hit[]> {
+  const typed = withoutNoun(asked);
   if (typed.length < ID_CHARS && !isReviewId(typed)) return [];
   const page = { limit: RESULTS_PER_GROUP };
   const filters: DeliveryFilter[] = isUlid(typed)
@@ -107,7 +135,11 @@ function eventHit({ id, label }: Subscription, delivery: ListedDelivery, typed: 
   return {
     group: "Events",
     title: `${delivery.event} · ${sentence(delivery.state).toLowerCase()}`,
-    hint: [review === null ? delivery.event_id : `review ${review}`, label].join(" · "),
+    hint: [
+      review === null ? delivery.event_id : `review ${review}`,
+      ...(delivery.review_id === null ? [] : [`#${delivery.review_id}`]),
+      label,
+    ].join(" · "),
     href: `/webhooks/${id}/deliveries/${delivery.event_id}`,
     isExact: isUlid(typed),
   };
@@ -128,7 +160,8 @@ function reviewHit(
 }
 
 /** Finds reviews by their id in ReviewRelay, by their id at the review site, or by their text. */
-async function accountHits(api: ApiClient, typed: string): Promise<Hit[]> {
+async function accountHits(api: ApiClient, asked: string): Promise<Hit[]> {
+  const typed = withoutNoun(asked);
   if (typed.length < ID_CHARS && !isReviewId(typed)) return [];
   const { reviews } = api.account;
   const list = async (filter: { external_review_id?: string; q?: string }) =>

@@ -40,7 +40,7 @@ export function Acting({ as, children }: ActingProps) {
       mb="md"
       role="note"
       icon={<Icon name="user" />}
-      title={`You act as ${as}`}
+      title={`You are acting as ${as}`}
     >
       <Group justify="space-between" gap="sm">
         <Text size="sm" className="shrinks">

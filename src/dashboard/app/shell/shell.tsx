@@ -44,8 +44,8 @@ export function Shell({ areas, search, children }: ShellProps) {
         padding="md"
       >
         <AppShell.Header>
-          <Group h="100%" px="md" justify="space-between" wrap="nowrap">
-            <Group wrap="nowrap" gap="sm" className="shrinks">
+          <Group h="100%" px="md" justify="space-between" wrap="nowrap" gap="sm">
+            <Group wrap="nowrap" gap="xs" className="shrinks">
               <Burger
                 opened={opened}
                 onClick={toggle}
@@ -159,7 +159,9 @@ function UserMenu() {
             <Text size="sm" visibleFrom="sm" aria-hidden>
               {user.name}
             </Text>
-            <Icon name="chevronDown" size={14} />
+            <Box visibleFrom="sm" component="span" lh={0}>
+              <Icon name="chevronDown" size={14} />
+            </Box>
           </Group>
         </UnstyledButton>
       </Menu.Target>

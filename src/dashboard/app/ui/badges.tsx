@@ -140,14 +140,9 @@ export function Highlighted({ text, q }: HighlightedProps) {
 }
 
 const LIVE_WORDS = {
-  connecting: "Connecting …",
-  live: (
-    <>
-      <span className="unseen-on-phones">Updates </span>
-      <span className={css.live}>live</span>
-    </>
-  ),
-  waiting: "Reconnecting …",
+  connecting: "Connecting…",
+  live: "Updates live",
+  waiting: "Reconnecting…",
 } as const;
 
 interface LiveBadgeProps {
@@ -155,10 +150,20 @@ interface LiveBadgeProps {
   readonly children?: ReactNode;
 }
 
-/** Shows whether the event stream currently updates the page, in one word on phones. */
+/**
+ * Shows whether the event stream currently updates the page. On phones it appears only while it does not, because it
+ * would read as the state of what the page shows.
+ */
 export function LiveBadge({ state, children }: LiveBadgeProps) {
+  const isUsual = state === "live" && !children;
   return (
-    <Text size="sm" c="dimmed" component="output" className="outcome" data-state={state}>
+    <Text
+      size="sm"
+      c="dimmed"
+      component="output"
+      className={isUsual ? "outcome unseen-on-phones" : "outcome"}
+      data-state={state}
+    >
       {children || LIVE_WORDS[state]}
     </Text>
   );

@@ -50,21 +50,31 @@ interface DialogButtonProps {
   readonly title?: string;
   /** Look of a button that creates nothing. If absent, the button has the icon of a creation. */
   readonly button?: ButtonProps & { readonly "aria-label"?: string };
-  /** True if the dialog is open when the page opens. */
+  /** True if the address of the page asks for the dialog. */
   readonly isOpen?: boolean;
   /** Called after the dialog was closed, for example to remove from the address what had opened it. */
-  readonly onClosed?: () => void;
+  readonly onClosed?: () => unknown;
   /** Returns the form of the dialog, which calls `close` when it is done. */
   readonly children: (close: () => void) => ReactNode;
 }
+
+/** What opens a dialog from the address of its page. */
+export type OpenedByLink = Pick<DialogButtonProps, "isOpen" | "onClosed">;
 
 /** Button that opens a dialog with a form, for example to create something. */
 export function DialogButton(props: DialogButtonProps) {
   const { label, title = label, isOpen = false, onClosed, children } = props;
   const { button = { leftSection: <Icon name="plus" size={16} /> } } = props;
-  const [opened, { open, close }] = useDisclosure(isOpen, {
-    ...(onClosed && { onClose: onClosed }),
-  });
+  const [opened, { open, close: hide }] = useDisclosure(isOpen);
+  // Calls `onClosed` at once, because a form may lead to another page next. Mantine would call it in a later render.
+  const close = () => {
+    hide();
+    onClosed?.();
+  };
+  // A search for an action of the page that is shown changes only the address.
+  useEffect(() => {
+    if (isOpen) open();
+  }, [isOpen, open]);
   return (
     <>
       <Button {...button} onClick={open}>

@@ -47,7 +47,7 @@ export function ExportMenu<Row>({ name, noun, start, lineOf }: ExportMenuProps<R
     return (
       <Group gap={4}>
         <Text size="xs" aria-live="polite">
-          {number(count)} read …
+          {number(count)} read…
         </Text>
         <Button size="xs" variant="subtle" onClick={() => abort.current.abort()}>
           Stop

@@ -57,6 +57,13 @@ export function useFilters<const N extends string>(names: readonly N[]) {
   };
 }
 
+/** Returns the properties of a dialog's button for a page on which a link with `?new=1` opens the dialog. */
+export function useOpenedByLink() {
+  const { get, set } = useFilters(["new"]);
+  const isOpen = get("new") !== undefined;
+  return { isOpen, onClosed: () => isOpen && set({ new: undefined }) };
+}
+
 interface FilterBarProps {
   /** Number of filters that are set. */
   readonly count: number;

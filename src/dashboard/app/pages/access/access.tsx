@@ -50,7 +50,7 @@ function TeamSessions() {
   return (
     <Section
       title="Active sessions of your team"
-      description="Browsers and apps with an active session. End any that you don’t recognize and ask the user to change the password."
+      description="Browsers and apps with an active session. End any that you don't recognize and ask the user to change the password."
     >
       <TableList
         list={useList(teamSessionsOptions(useApi(), company.type))}
@@ -145,7 +145,7 @@ function TeamTokens({ isOwner }: TeamTokensProps) {
   return (
     <Section
       title="Tokens in use"
-      description="Revoke any token used from an IP address that you don’t recognize."
+      description="Revoke any token used from an IP address that you don't recognize."
     >
       <TableList
         list={useList(teamTokensOptions(useApi(), company.type))}

@@ -51,7 +51,7 @@ export function MemberAccess({ user, isOwner }: MemberAccessProps) {
         {isOwner && sessions.data?.length !== 0 && (
           <Section
             title="Active sessions"
-            description="Browsers and apps with an active session. End any that you don’t recognize."
+            description="Browsers and apps with an active session. End any that you don't recognize."
           >
             <Loaded query={sessions}>
               {(rows) => (

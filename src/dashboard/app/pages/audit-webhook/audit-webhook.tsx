@@ -90,7 +90,14 @@ function Shown({ webhook, onSecret }: ShownProps) {
           facts={[
             ["URL", <Code key="url">{url}</Code>],
             ["Last accepted", <Time key="accepted" at={webhook.delivered_at} />],
-            ["First entry not sent yet", <Time key="waiting" at={webhook.oldest_waiting_at} />],
+            [
+              "Oldest unsent entry",
+              webhook.oldest_waiting_at === null ? (
+                "None"
+              ) : (
+                <Time key="waiting" at={webhook.oldest_waiting_at} />
+              ),
+            ],
             [
               "Entries lost",
               lost === 0

@@ -1,9 +1,9 @@
 import { Group } from "@mantine/core";
 
 import { useApi } from "../../session/session.tsx";
-import { DialogButton } from "../../ui/dialog.tsx";
-import { FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
-import { counted, idOf } from "../../ui/format.ts";
+import { DialogButton, type OpenedByLink } from "../../ui/dialog.tsx";
+import { FilterBar, TextFilter, useFilters, useOpenedByLink } from "../../ui/filters.tsx";
+import { idOf, number } from "../../ui/format.ts";
 import { CellText, PageHeader, PageLink, PageTabs, RowLink } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
@@ -22,7 +22,12 @@ export function Page() {
       <PageHeader
         title="Companies"
         description="Partners resell the platform under their own brand. Their accounts are the businesses whose stores are reviewed."
-        actions={<NewCompanyButton type={tab === "accounts" ? "account" : "partner"} />}
+        actions={
+          <NewCompanyButton
+            type={tab === "accounts" ? "account" : "partner"}
+            {...useOpenedByLink()}
+          />
+        }
       />
       <PageTabs
         value={tab}
@@ -44,9 +49,9 @@ export function Page() {
 }
 
 /** Button that opens the form of a new company. */
-function NewCompanyButton({ type }: { readonly type: CompanyType }) {
+function NewCompanyButton({ type, ...opened }: OpenedByLink & { readonly type: CompanyType }) {
   return (
-    <DialogButton key={type} label={`New ${type}`}>
+    <DialogButton key={type} label={`New ${type}`} {...opened}>
       {(close) =>
         type === "partner" ? <NewPartner onClose={close} /> : <NewAccount onClose={close} />
       }
@@ -111,7 +116,7 @@ function AccountList() {
             Name: <CompanyName {...one} />,
             Partner: one.partner_name ?? "None",
             Plan: one.plan.name,
-            Stores: counted(one.stores.length, "store"),
+            Stores: number(one.stores.length),
             State: <CompanyState company={one} />,
             Created: <Time at={one.created_at} />,
           }),

@@ -31,7 +31,7 @@ function BrandingFields({ form }: { readonly form: FormState<CompanyDraft> }) {
   return (
     <>
       <ColorInput
-        label="Colour"
+        label="Color"
         description="Optional. Used for buttons and links."
         placeholder="#1f6feb"
         format="hex"

@@ -50,8 +50,7 @@ function AccountPage({ account }: AccountProps) {
               <StateBadge state={isActive ? "active" : "inactive"} />
               <span>{plan.name} plan</span>
             </Group>
-            {isActive &&
-              "As owner, you see the reviews of this account and respond to them, for up to 24 hours."}
+            {isActive && "Act as its owner to see and answer its reviews, for up to 24 hours."}
           </>
         }
         actions={isActive && <Button onClick={() => setActing(true)}>Act as owner</Button>}

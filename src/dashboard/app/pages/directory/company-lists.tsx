@@ -3,7 +3,7 @@ import { Group, Stack } from "@mantine/core";
 import { useApi } from "../../session/session.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { DialogButton } from "../../ui/dialog.tsx";
-import { counted } from "../../ui/format.ts";
+import { counted, number } from "../../ui/format.ts";
 import { CellText, Dimmed, PageLink, RowLink } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
@@ -36,7 +36,7 @@ export function Accounts({ partnerId }: { readonly partnerId: number }) {
           columns: (one) => ({
             Name: <CellText title={<RowLink href={`/companies/${one.id}`}>{one.name}</RowLink>} />,
             Plan: one.plan.name,
-            Stores: counted(one.stores.length, "store"),
+            Stores: number(one.stores.length),
             State: <CompanyState company={one} />,
             Created: <Time at={one.created_at} />,
           }),

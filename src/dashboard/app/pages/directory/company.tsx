@@ -189,7 +189,7 @@ function Details({ type, company, facts }: DetailsProps) {
         <Facts
           facts={[
             ...facts,
-            ["Colour", <Colour key="colour" color={company.primary_color} />],
+            ["Color", <Colour key="colour" color={company.primary_color} />],
             ["Logo", company.logo_url ?? "None"],
             ["Created", <ExactTime key="created" at={company.created_at} />],
             ["External ID", company.external_id ?? "None"],

@@ -80,7 +80,7 @@ export function BlockedHeads({ rows }: Rows<"blocked_heads">) {
 
 const DISABLED_REASONS: Readonly<Record<string, string>> = {
   consecutive_failures: "Too many consecutive failures",
-  manual: "Disabled manually",
+  manual: "Disabled by hand",
   operator: "Disabled by an operator",
   suspended: "The partner is suspended",
 };

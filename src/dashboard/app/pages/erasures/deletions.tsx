@@ -28,7 +28,7 @@ export function Deletions({ action }: { readonly action: ReactNode }) {
       list={useList(deletionsOptions(useApi()))}
       noun={["deletion", "deletions"]}
       empty={
-        <EmptyState icon="building" title="No company is to be deleted" action={action}>
+        <EmptyState icon="building" title="No company is scheduled for deletion" action={action}>
           A deletion begins after a waiting time, and can be cancelled until then. A company that is
           deleted disappears from this list; the audit log keeps who deleted it.
         </EmptyState>
@@ -86,13 +86,14 @@ function CancelDeletion({ deletion }: { readonly deletion: CompanyDeletion }) {
 interface DeleteCompanyProps {
   /** Company that the form proposes. */
   readonly companyId?: number | undefined;
+  readonly isNew?: boolean;
   readonly onClosed?: () => void;
 }
 
-/** Button that opens the form of a deletion, at once if the address names the company. */
-export function DeleteCompany({ companyId, ...dialog }: DeleteCompanyProps) {
+/** Button that opens the form of a deletion, at once if the address names the company or asks for the form. */
+export function DeleteCompany({ companyId, isNew = false, ...dialog }: DeleteCompanyProps) {
   return (
-    <DialogButton label="Delete a company" isOpen={companyId !== undefined} {...dialog}>
+    <DialogButton label="Delete a company" isOpen={isNew || companyId !== undefined} {...dialog}>
       {(close) => <ChooseCompany companyId={companyId} onClose={close} />}
     </DialogButton>
   );

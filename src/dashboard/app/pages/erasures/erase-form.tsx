@@ -38,7 +38,7 @@ export function EraseForm({ userId: given, onClose }: EraseFormProps) {
   const form = useForm({
     initial: newErasure(userId),
     send: useErase(),
-    done: "Erasure begun. The list shows its state.",
+    done: "Erasure started. The list shows its progress.",
     onDone: onClose,
   });
   const { draft } = form;
@@ -55,7 +55,11 @@ export function EraseForm({ userId: given, onClose }: EraseFormProps) {
             onChange={(event) => form.edit({ isUnderstood: event.currentTarget.checked })}
           />
           <Group justify="flex-end">
-            <Dimmed size="sm">{missing}</Dimmed>
+            {missing !== undefined && (
+              <Dimmed size="sm" w={{ base: "100%", xs: "auto" }}>
+                {missing}
+              </Dimmed>
+            )}
             <Button variant="default" onClick={onClose} disabled={form.isBusy}>
               Cancel
             </Button>

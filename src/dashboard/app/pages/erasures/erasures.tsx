@@ -17,19 +17,22 @@ import { Deletions, DeleteCompany } from "./deletions.tsx";
 import { EraseForm } from "./erase-form.tsx";
 
 export function Page() {
-  const { get, set } = useFilters(["tab", "user", "company"]);
+  const { get, set } = useFilters(["tab", "user", "company", "new"]);
   const isOfCompanies = get("tab") === "companies";
+  const isNew = get("new") !== undefined;
   const actions = isOfCompanies ? (
     <DeleteCompany
       key="company"
       companyId={idOf(get("company"))}
-      onClosed={() => set({ company: undefined })}
+      isNew={isNew}
+      onClosed={() => set({ company: undefined, new: undefined })}
     />
   ) : (
     <ErasePerson
       key="person"
       userId={idOf(get("user"))}
-      onClosed={() => set({ user: undefined })}
+      isNew={isNew}
+      onClosed={() => set({ user: undefined, new: undefined })}
     />
   );
   return (
@@ -59,13 +62,14 @@ export function Page() {
 
 interface ErasePersonProps {
   readonly userId?: number | undefined;
+  readonly isNew?: boolean;
   readonly onClosed?: () => void;
 }
 
-/** Button that opens the form of an erasure, at once if the address names the user. */
-function ErasePerson({ userId, ...dialog }: ErasePersonProps) {
+/** Button that opens the form of an erasure, at once if the address names the user or asks for the form. */
+function ErasePerson({ userId, isNew = false, ...dialog }: ErasePersonProps) {
   return (
-    <DialogButton label="Erase a person" isOpen={userId !== undefined} {...dialog}>
+    <DialogButton label="Erase a person" isOpen={isNew || userId !== undefined} {...dialog}>
       {(close) => <EraseForm userId={userId} onClose={close} />}
     </DialogButton>
   );

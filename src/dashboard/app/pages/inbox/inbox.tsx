@@ -35,7 +35,7 @@ export function Page() {
         description="Services that share the database insert their actions here, and the API records each within seconds. An invalid action is set aside, and the others continue."
         actions={
           <LiveBadge state={status.isError ? "waiting" : "live"}>
-            {status.isError ? "Reconnecting …" : "Updates every few seconds"}
+            {status.isError ? "Reconnecting…" : "Updates every few seconds"}
           </LiveBadge>
         }
       />
@@ -151,11 +151,18 @@ function Content({ action: { action, errors } }: { readonly action: InboxAction 
   );
 }
 
+/** Returns the end of a long id, which differs even between ids of the same second. The dialog shows all of it. */
+const shortId = (id: string) =>
+  id.length <= SHOWN_ID_CHARS ? id : `…${id.slice(-SHOWN_ID_CHARS)}`;
+const SHOWN_ID_CHARS = 12;
+
 function columnsOf(one: InboxAction, onShow: () => void) {
   const { event, id } = partsOf(one.action);
   return {
     Action: (
-      <CellText title={event}>{id === "" ? `Place ${one.position}` : <code>{id}</code>}</CellText>
+      <CellText title={event}>
+        {id === "" ? `Place ${one.position}` : <code title={id}>{shortId(id)}</code>}
+      </CellText>
     ),
     Service: (
       <>
@@ -178,7 +185,7 @@ function columnsOf(one: InboxAction, onShow: () => void) {
 
 function ServiceLink({ id }: { readonly id: number }) {
   const { data } = useQuery(serviceOptions(useApi(), id));
-  if (data === undefined) return `Service ${id}`;
+  if (data === undefined) return String(id);
   return (
     <div data-name>
       <PageLink href={`/services/${id}`}>{data.name}</PageLink>

@@ -7,6 +7,7 @@ import { Tag } from "../../ui/badges.tsx";
 import { Copy } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
+import { useFilters } from "../../ui/filters.tsx";
 import { CellText, PageHeader, Dimmed } from "../../ui/layout.tsx";
 import { List, rowsOf } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
@@ -48,7 +49,6 @@ export function Page() {
   const [creating, setCreating] = useState<CreatedKind>();
   const [task, setTask] = useState<IntegrationTask>();
   const integrations = useIntegrationKeys(setTask);
-  const close = () => setCreating(undefined);
   const [token, setToken] = useState<string>();
   const kinds: readonly CreatedKind[] = [
     "token",
@@ -57,6 +57,16 @@ export function Page() {
   ];
   const create = (kind: CreatedKind) =>
     kind === "integration" ? setTask({ kind: "create" }) : setCreating(kind);
+  const { get, set } = useFilters(["new"]);
+  const linked = kinds.find((kind) => kind === get("new"));
+  const shown = linked ?? creating;
+  const forgetLink = () => {
+    if (linked !== undefined) set({ new: undefined });
+  };
+  const close = () => {
+    setCreating(undefined);
+    forgetLink();
+  };
   // Omits the line of the personal access token until the API has answered whether the user has one.
   const personal: readonly Key[] =
     own.use === undefined
@@ -103,7 +113,7 @@ export function Page() {
             ) : (
               <Clients
                 path={clientsPath}
-                isCreating={creating === "client"}
+                isCreating={shown === "client"}
                 onClose={close}
                 before={[...before, ...tokens]}
               />
@@ -111,10 +121,16 @@ export function Page() {
           }
         </DayTokens>
       </Stack>
-      <Dialog opened={creating === "token"} onClose={close} title="Create a 24-hour token" centered>
+      <Dialog opened={shown === "token"} onClose={close} title="Create a 24-hour token" centered>
         <NewToken onClose={close} onSecret={setToken} />
       </Dialog>
-      <IntegrationDialogs task={task} onTask={setTask} />
+      <IntegrationDialogs
+        task={shown === "integration" ? { kind: "create" } : task}
+        onTask={(next) => {
+          setTask(next);
+          forgetLink();
+        }}
+      />
       <SecretDialog
         title="Your new token"
         label="API token"
@@ -262,38 +278,32 @@ function ClientName({
 }) {
   return (
     <Stack gap={2}>
-      <CellText
-        title={
-          <Group gap="xs" component="span">
-            <span>{client.name}</span>
-            {client.confidential ? (
-              <ExplainedTag hint="Runs on a server, which keeps its secret">
-                Confidential
-              </ExplainedTag>
-            ) : (
-              <ExplainedTag hint="Runs in a browser or on a phone, without a secret">
-                Public
-              </ExplainedTag>
-            )}
-            {client.first_party && (
-              <ExplainedTag hint="An app of our own, which skips the consent page">
-                First-party
-              </ExplainedTag>
-            )}
-            {isPlatformPath(path) && (
-              <ExplainedTag
-                hint={
-                  client.company_id === null
-                    ? "For users of every company"
-                    : "For users of this company"
-                }
-              >
-                {client.company_id === null ? "Platform" : <CompanyName id={client.company_id} />}
-              </ExplainedTag>
-            )}
-          </Group>
-        }
-      />
+      <CellText title={client.name} />
+      <Group gap="xs" className="name-tags">
+        {client.confidential ? (
+          <ExplainedTag hint="Runs on a server, which keeps its secret">Confidential</ExplainedTag>
+        ) : (
+          <ExplainedTag hint="Runs in a browser or on a phone, without a secret">
+            Public
+          </ExplainedTag>
+        )}
+        {client.first_party && (
+          <ExplainedTag hint="An app of our own, which skips the consent page">
+            First-party
+          </ExplainedTag>
+        )}
+        {isPlatformPath(path) && (
+          <ExplainedTag
+            hint={
+              client.company_id === null
+                ? "For users of every company"
+                : "For users of this company"
+            }
+          >
+            {client.company_id === null ? "Platform" : <CompanyName id={client.company_id} />}
+          </ExplainedTag>
+        )}
+      </Group>
       <Group gap={4} wrap="nowrap">
         <Dimmed className="shrinks">
           OAuth client <code>{client.client_id}</code>

@@ -3,7 +3,7 @@ import { type ReactNode, useState } from "react";
 
 import { useApi } from "../../session/session.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
-import { counted } from "../../ui/format.ts";
+import { number } from "../../ui/format.ts";
 import { FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
 import { CellText, PageHeader, RowLink } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
@@ -63,7 +63,7 @@ function columnsOf(
       </CellText>
     ),
     Plan: one.plan.name,
-    Stores: counted(one.stores.length, "store"),
+    Stores: number(one.stores.length),
     State: <StateBadge state={one.is_active ? "active" : "inactive"} />,
     Created: <Time at={one.created_at} />,
     Assist: one.is_active && (

@@ -3,6 +3,7 @@ import { Group, NativeSelect, Text, TextInput } from "@mantine/core";
 import { roleName } from "../../session/roles.ts";
 import { useApi, useSession } from "../../session/session.tsx";
 import { DialogButton } from "../../ui/dialog.tsx";
+import { useOpenedByLink } from "../../ui/filters.tsx";
 import { Form, useForm } from "../../ui/form.tsx";
 import { CellText, PageHeader, RowLink } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
@@ -23,6 +24,7 @@ export function Page() {
   const { user: me } = useSession();
   const isOwner = me.role === "partner_owner";
   const team = useList(teamOptions(useApi()));
+  const opened = useOpenedByLink();
   return (
     <>
       <PageHeader
@@ -34,7 +36,7 @@ export function Page() {
         }
         actions={
           isOwner && (
-            <DialogButton label="Invite" title="Invite to the team">
+            <DialogButton label="Invite" title="Invite to the team" {...opened}>
               {(close) => <Invitation onClose={close} />}
             </DialogButton>
           )
@@ -59,7 +61,7 @@ export function Page() {
             ),
             Role: roleName(one.role),
             State: <MemberState user={one} isOwner={isOwner} />,
-            Since: <Time at={one.created_at} />,
+            Added: <Time at={one.created_at} />,
           }),
         }}
       />

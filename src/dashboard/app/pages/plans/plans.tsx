@@ -4,7 +4,14 @@ import "@mantine/core/styles/Pill.css";
 import "@mantine/core/styles/PillsInput.css";
 import { apiErrorOf } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
-import { ConfirmedAction, Dialog, DialogButton, useRowDialog } from "../../ui/dialog.tsx";
+import {
+  ConfirmedAction,
+  Dialog,
+  DialogButton,
+  type OpenedByLink,
+  useRowDialog,
+} from "../../ui/dialog.tsx";
+import { useOpenedByLink } from "../../ui/filters.tsx";
 import { Form, useForm } from "../../ui/form.tsx";
 import { CellText, Dimmed, PageHeader } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
@@ -15,21 +22,18 @@ import { type Plan, type PlanDraft, planListOptions, usePlanActions } from "./da
 export function Page() {
   const editing = useRowDialog<Plan>();
   const { row, onClose } = editing.dialog;
-  const create = (
-    <DialogButton label="New plan">{(close) => <PlanForm onClose={close} />}</DialogButton>
-  );
   return (
     <>
       <PageHeader
         title="Plans"
         description="Each account has a plan. The plan names the features that the account may use; the platform's own programs read them after the sign-in."
-        actions={create}
+        actions={<NewPlan {...useOpenedByLink()} />}
       />
       <TableList
         list={useList(planListOptions(useApi()))}
         noun={["plan", "plans"]}
         empty={
-          <EmptyState icon="catalog" title="No plans yet" action={create}>
+          <EmptyState icon="catalog" title="No plans yet" action={<NewPlan />}>
             Create a plan before the first account.
           </EmptyState>
         }
@@ -47,6 +51,14 @@ export function Page() {
         {row && <PlanForm plan={row} onClose={onClose} />}
       </Dialog>
     </>
+  );
+}
+
+function NewPlan(opened: OpenedByLink) {
+  return (
+    <DialogButton label="New plan" {...opened}>
+      {(close) => <PlanForm onClose={close} />}
+    </DialogButton>
   );
 }
 

@@ -4,7 +4,14 @@ import { useState } from "react";
 import { BASE_URL } from "../../api/connect.ts";
 import { useApi } from "../../session/session.tsx";
 import { Copy } from "../../ui/copy.tsx";
-import { Confirm, Dialog, DialogButton, useRowDialog } from "../../ui/dialog.tsx";
+import {
+  Confirm,
+  Dialog,
+  DialogButton,
+  type OpenedByLink,
+  useRowDialog,
+} from "../../ui/dialog.tsx";
+import { useOpenedByLink } from "../../ui/filters.tsx";
 import { Form, useForm } from "../../ui/form.tsx";
 import { CellText, Dimmed, PageHeader } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
@@ -27,8 +34,8 @@ import {
 export function Page() {
   const [secret, setSecret] = useState<ProviderSecret>();
   const editing = useRowDialog<Provider>();
-  const create = (
-    <DialogButton label="New provider">
+  const create = (opened: OpenedByLink = {}) => (
+    <DialogButton label="New provider" {...opened}>
       {(close) => <ProviderForm onClose={close} onSecret={setSecret} />}
     </DialogButton>
   );
@@ -36,14 +43,14 @@ export function Page() {
     <>
       <PageHeader
         title="Providers"
-        description="The review sites. A program of yours, the puller, reports what happens at the site in requests that are signed with the provider's secret."
-        actions={create}
+        description="The review sites. Your puller, the program that reads a site, reports what happens there in requests signed with the provider's secret."
+        actions={create(useOpenedByLink())}
       />
       <TableList
         list={useList(providersOptions(useApi()))}
         noun={["provider", "providers"]}
         empty={
-          <EmptyState icon="plug" title="No providers yet" action={create}>
+          <EmptyState icon="plug" title="No providers yet" action={create()}>
             Create a provider for each review site, and put its secret into the puller.
           </EmptyState>
         }

@@ -287,9 +287,14 @@ function FlagMoves({ review, source }: ReviewAtSiteProps) {
   });
   return (
     <Stack gap="xs">
+      <Text size="sm">
+        Only {source} decides about the flag. When it has answered you, record its answer here.
+        Withdrawing the flag is your own decision. The account owner gets an email about each
+        change.
+      </Text>
       <Group gap="xs" component="fieldset">
         <Text size="sm" fw={500} component="legend" mb={6}>
-          What did {source} decide?
+          Record what {source} decided
         </Text>
         {transitionsOf(review.flag?.status).map(({ to, action }) => (
           <Button
@@ -305,10 +310,6 @@ function FlagMoves({ review, source }: ReviewAtSiteProps) {
         ))}
       </Group>
       {error !== null && <ErrorNotice error={error} />}
-      <Dimmed>
-        {source} decides about the flag, and you record its answer here. Only withdrawing it is your
-        own decision. The account owner gets an email about each change.
-      </Dimmed>
     </Stack>
   );
 }

@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 
 import { useApi, useSession } from "../../session/session.tsx";
 import { TextFilter, useFilters } from "../../ui/filters.tsx";
-import { counted } from "../../ui/format.ts";
+import { counted, number } from "../../ui/format.ts";
 import { PageHeader, Panel } from "../../ui/layout.tsx";
 import { StateBadge, StateSummary } from "../../ui/badges.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";
@@ -43,7 +43,7 @@ function Sites({ sites }: { readonly sites: readonly StoreReviewSite[] }) {
         isWell={broken.length === 0}
         title={
           broken.length === 0
-            ? `${counted(sites.length, "connection")}, and all of them work`
+            ? allWork(sites.length)
             : `${broken.length} of ${counted(sites.length, "connection")} ${broken.length === 1 ? "needs" : "need"} attention`
         }
         action={
@@ -143,3 +143,6 @@ function NoSites() {
     </EmptyState>
   );
 }
+
+const allWork = (count: number) =>
+  count === 1 ? "Your connection works" : `All ${number(count)} connections work`;

@@ -71,7 +71,7 @@ export function SessionsSection() {
   return (
     <Section
       title="Where you are signed in"
-      description="Browsers and apps with an active session. End any that you don’t recognize, then change your password."
+      description="Browsers and apps with an active session. End any that you don't recognize, then change your password."
       actions={hasOthers && <EndOthers />}
     >
       <List list={sessions} more="Show older">
@@ -124,7 +124,7 @@ export function sessionColumns(
       <Group gap="xs" wrap="nowrap" title={userAgent ?? undefined}>
         <Icon name={clientId === null ? "user" : "plug"} size={16} />
         <div>
-          <Group gap="xs">
+          <Group gap="xs" wrap="nowrap">
             <CellText title={session.user_name ?? device} />
             {isCurrent && <Tag color="teal">This session</Tag>}
           </Group>

@@ -89,7 +89,7 @@ function Shown({ service }: ServiceProps) {
 function factsOf({ scopes, partner_ids: ids, ...service }: Service) {
   return [
     [
-      "May",
+      "Can",
       <Stack key="scopes" gap={2}>
         {scopes.map((one) => (
           <span key={one}>
@@ -100,7 +100,7 @@ function factsOf({ scopes, partner_ids: ids, ...service }: Service) {
       </Stack>,
     ],
     [
-      "For",
+      "Partners",
       ids === null ? (
         "All partners, also those created later"
       ) : (

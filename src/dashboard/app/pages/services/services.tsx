@@ -1,7 +1,8 @@
 import { useLocation } from "wouter";
 
 import { useApi } from "../../session/session.tsx";
-import { DialogButton } from "../../ui/dialog.tsx";
+import { DialogButton, type OpenedByLink } from "../../ui/dialog.tsx";
+import { useOpenedByLink } from "../../ui/filters.tsx";
 import { counted } from "../../ui/format.ts";
 import { CellText, PageHeader, RowLink } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
@@ -17,7 +18,7 @@ export function Page() {
       <PageHeader
         title="Services"
         description="Programs of the platform that call the API with tokens of their own, for all partners or for some."
-        actions={<NewService />}
+        actions={<NewService {...useOpenedByLink()} />}
       />
       <TableList
         list={useList(servicesOptions(useApi()))}
@@ -50,10 +51,10 @@ const partnersInWords = ({ partner_ids: ids }: Service) =>
   ids === null ? "All" : counted(ids.length, "partner");
 
 /** Button that opens the form of a new service. Afterwards the service's page opens, where it gets its first token. */
-function NewService() {
+function NewService(opened: OpenedByLink) {
   const [, navigate] = useLocation();
   return (
-    <DialogButton label="New service">
+    <DialogButton label="New service" {...opened}>
       {(close) => (
         <ServiceForm onClose={close} onCreated={({ id }) => navigate(`/services/${id}`)} />
       )}

@@ -14,6 +14,7 @@ import { Loaded, NotFound } from "../../ui/states.tsx";
 import { ExactTime, Time } from "../../ui/time.tsx";
 import { CompanyName } from "../companies/company-select.tsx";
 import { companyOptions } from "../companies/data.ts";
+import { UrlText } from "../webhooks/stats/health-summary.tsx";
 import { ConnectionForm } from "./connection-form.tsx";
 import {
   connectionState,
@@ -69,7 +70,7 @@ function Shown({ connection, name }: NamedProps) {
         <IdentityProvider connection={connection} />
         <Section
           title="Email domains"
-          description="Users with an address in these domains sign in here. Verify each domain by DNS."
+          description="Users with an address in these domains sign in here. Verify each domain with a DNS record."
         >
           <Stack gap="lg">
             {connection.domain_proofs.map((proof) => (
@@ -142,8 +143,8 @@ function IdentityProvider({ connection }: ConnectionProps) {
             "Redirect URI",
             <CopyableText key="uri" text={redirectUri} label="Copy the redirect URI" />,
           ],
-          ["Test sign-in", <TestSignIn key="test" connection={connection} />],
-          ["Issuer", <Code key="issuer">{issuer}</Code>],
+          ["Sign-in page", <TestSignIn key="test" connection={connection} />],
+          ["Issuer", <UrlText key="issuer" url={issuer} />],
           ["Client ID", <Code key="client">{clientId}</Code>],
           ["Created", <ExactTime key="made" at={connection.created_at} />],
           ["Last change", <ExactTime key="changed" at={connection.updated_at} />],
@@ -163,7 +164,8 @@ function TestSignIn({ connection }: ConnectionProps) {
         label="Copy the address of the sign-in page"
       />
       <Dimmed>
-        Open it in a private window, and enter an address at {proofs[0]?.domain ?? "a domain"}.
+        To test the sign-in, open it in a private window and enter an address at{" "}
+        {proofs[0]?.domain ?? "a domain"}.
       </Dimmed>
     </>
   );
@@ -180,7 +182,7 @@ function CompanyLink({ id }: { readonly id: number }) {
 function CopyableText({ text, label }: { readonly text: string; readonly label: string }) {
   return (
     <Group gap={4} wrap="nowrap" component="span">
-      <Code className="shrinks">{text}</Code>
+      <UrlText url={text} />
       <Copy value={text} label={label} />
     </Group>
   );

@@ -3,8 +3,8 @@ import { useLocation } from "wouter";
 import { roleName } from "../../session/roles.ts";
 import { useApi } from "../../session/session.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
-import { DialogButton } from "../../ui/dialog.tsx";
-import { FilterBar, useFilters } from "../../ui/filters.tsx";
+import { DialogButton, type OpenedByLink } from "../../ui/dialog.tsx";
+import { FilterBar, useFilters, useOpenedByLink } from "../../ui/filters.tsx";
 import { idOf } from "../../ui/format.ts";
 import { CellText, PageHeader, RowLink } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
@@ -24,7 +24,7 @@ export function Page() {
       <PageHeader
         title="Single sign-on"
         description="Users of a company sign in at its own identity provider (OpenID Connect)."
-        actions={<NewConnection />}
+        actions={<NewConnection {...useOpenedByLink()} />}
       />
       <FilterBar count={count} onClear={clear}>
         <CompanySelect
@@ -79,10 +79,10 @@ export function Page() {
 }
 
 /** Button that opens the form of a new SSO connection. Afterwards its page opens, with the next steps. */
-function NewConnection() {
+function NewConnection(opened: OpenedByLink) {
   const [, navigate] = useLocation();
   return (
-    <DialogButton label="New connection">
+    <DialogButton label="New connection" {...opened}>
       {(close) => <ConnectionForm onClose={close} onCreated={({ id }) => navigate(`/sso/${id}`)} />}
     </DialogButton>
   );

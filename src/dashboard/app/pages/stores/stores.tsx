@@ -1,8 +1,8 @@
 import { useLocation } from "wouter";
 
 import { useApi } from "../../session/session.tsx";
-import { DialogButton } from "../../ui/dialog.tsx";
-import { FilterBar, useFilters } from "../../ui/filters.tsx";
+import { DialogButton, type OpenedByLink } from "../../ui/dialog.tsx";
+import { FilterBar, useFilters, useOpenedByLink } from "../../ui/filters.tsx";
 import { idOf } from "../../ui/format.ts";
 import { CellText, PageHeader, PageLink, RowLink } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
@@ -22,8 +22,8 @@ export function Page() {
     <>
       <PageHeader
         title="Stores"
-        description="The places of an account that are reviewed. A store is connected to the review sites whose reviews it collects."
-        actions={<NewStore accountId={accountId} />}
+        description="The locations that an account's customers review. Connect each store to its review sites to collect their reviews."
+        actions={<NewStore accountId={accountId} {...useOpenedByLink()} />}
       />
       <FilterBar count={count} onClear={clear}>
         <CompanySelect
@@ -78,10 +78,13 @@ export function Page() {
 }
 
 /** Button that opens the form of a new store. Afterwards the store's page opens, where it is connected to sites. */
-function NewStore({ accountId }: { readonly accountId: number | undefined }) {
+function NewStore({
+  accountId,
+  ...opened
+}: OpenedByLink & { readonly accountId: number | undefined }) {
   const [, navigate] = useLocation();
   return (
-    <DialogButton label="New store">
+    <DialogButton label="New store" {...opened}>
       {(close) => (
         <StoreForm
           accountId={accountId}

@@ -4,7 +4,13 @@ import { roleName, ROLES } from "../../session/roles.ts";
 import { useApi } from "../../session/session.tsx";
 import { Highlighted } from "../../ui/badges.tsx";
 import { DialogButton } from "../../ui/dialog.tsx";
-import { ChoiceFilter, FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
+import {
+  ChoiceFilter,
+  FilterBar,
+  TextFilter,
+  useFilters,
+  useOpenedByLink,
+} from "../../ui/filters.tsx";
 import { counted, idOf } from "../../ui/format.ts";
 import { CellText, Dimmed, PageHeader, RowLink, useIsNarrow } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
@@ -30,7 +36,9 @@ export function Page() {
         title="Users"
         description="Everyone who can sign in: operators, partners and accounts."
         actions={
-          <DialogButton label="New user">{(stop) => <NewUser onClose={stop} />}</DialogButton>
+          <DialogButton label="New user" {...useOpenedByLink()}>
+            {(stop) => <NewUser onClose={stop} />}
+          </DialogButton>
         }
       />
       <UserFilters filters={filters} />

@@ -130,10 +130,10 @@ function Mails({ form, children }: FieldsProps & { readonly children: ReactNode 
       )}
       {children}
       <Minutes
-        before="Send at most one email every"
+        before="At most one email every"
         label="Minutes between emails"
         after="minutes"
-        hint="0 sends each alert at once. A disabled subscription is always reported at once."
+        hint="Enter 0 to get every alert at once. A disabled subscription is always reported at once."
         range={[0, 1_440]}
         value={digestMinutes}
         onChange={(value) => form.edit({ digest_minutes: value })}
@@ -195,12 +195,12 @@ function Kinds({ form }: FieldsProps) {
       />
       <Group gap={12} wrap="nowrap" align="flex-start">
         <Checkbox
-          aria-label={`An event has been waiting for ${waitingMinutes} minutes`}
+          aria-label={`An event has waited for ${waitingMinutes} minutes`}
           mt={8}
           {...box("oldest_waiting")}
         />
         <Minutes
-          before="An event has been waiting for"
+          before="An event has waited for"
           label="Minutes that an event may wait"
           after="minutes"
           range={[10, 1_440]}
@@ -275,7 +275,8 @@ function Minutes(given: MinutesProps) {
         </Text>
         <NumberInput
           aria-label={label}
-          w={76}
+          w={60}
+          hideControls
           min={min}
           max={max}
           allowDecimal={false}
@@ -321,7 +322,7 @@ function AlertSecret({ fingerprint, fresh, onRotated }: AlertSecretProps) {
           read={async () => byLabel(await readSecret())}
         />
         <ConfirmedAction
-          label="Rotate secret …"
+          label="Rotate secret…"
           button={{ leftSection: <Icon name="refresh" size={16} /> }}
           title="Rotate the alert secret?"
           action="Rotate"

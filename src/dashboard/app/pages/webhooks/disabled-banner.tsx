@@ -66,7 +66,7 @@ export function DisabledBanner({ subscription, isBrief, onEnabled }: DisabledBan
         )}
         {mayEnable && !partner && (
           <Button variant="default" onClick={open}>
-            Enable …
+            Enable…
           </Button>
         )}
         {mayEnable && partner && (

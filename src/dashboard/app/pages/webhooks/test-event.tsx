@@ -136,7 +136,7 @@ export function CancelTest({ id }: { readonly id: string }) {
 function Progress({ id, eventId }: { readonly id: string; readonly eventId: string }) {
   const { data, error } = useQuery(deliveryOptions(useReader(), id, eventId));
   if (data === undefined)
-    return error === null ? <Text size="sm">Queued …</Text> : <ErrorNotice error={error} />;
+    return error === null ? <Text size="sm">Queued…</Text> : <ErrorNotice error={error} />;
   return (
     <Stack gap="sm">
       <ul className={css.steps}>
@@ -166,7 +166,7 @@ function NextStep({ delivery }: DeliveryProps) {
   const next = delivery.attempts.at(-1)?.next_attempt_at ?? null;
   return (
     <li data-state="waiting">
-      {next === null ? "Waiting for the first attempt …" : "Next attempt "}
+      {next === null ? "Waiting for the first attempt…" : "Next attempt "}
       {next !== null && <Countdown to={next} />}
     </li>
   );

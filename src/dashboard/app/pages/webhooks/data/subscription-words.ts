@@ -49,7 +49,9 @@ type Facts = Pick<
 /** Summarizes in a phrase which events a subscription receives. */
 export function eventsInWords(one: Facts): string {
   if (one.delivery_kind === "batch")
-    return `every ${counted(one.batch_interval_hours ?? 0, "hour")}`;
+    return one.batch_interval_hours === 1
+      ? "every hour"
+      : `every ${counted(one.batch_interval_hours ?? 0, "hour")}`;
   const events = one.events === null ? "all events" : counted(one.events.length, "event");
   const ordering = one.ordering === "review" ? "strict order per review" : "strict order";
   return `${events}, ${one.payload_mode} body, ${ordering}`;
@@ -64,7 +66,7 @@ export function disabledBecause({
     return `because ${failures} events in a row could not be delivered`;
   if (reason === "operator") return "by the platform";
   if (reason === "suspended") return "because the company is suspended";
-  if (reason === "manual") return "manually";
+  if (reason === "manual") return "by hand";
   return reason === null ? "" : `(${reason.replaceAll("_", " ")})`;
 }
 

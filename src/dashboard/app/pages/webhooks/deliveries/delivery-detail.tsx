@@ -16,6 +16,7 @@ import { useReader } from "../data/data.ts";
 import {
   type Delivery,
   deliveryOptions,
+  healthOptions,
   isTest,
   type ListedDelivery,
   listedDeliveryOptions,
@@ -142,6 +143,7 @@ export function DeliveryDetail({ id, delivery }: DetailProps) {
     <Stack gap="md">
       <Summary
         {...{ id, delivery, about, words }}
+        isInOneQueue={subscription?.ordering === "subscription"}
         hasNumbers={subscription?.sequence_headers ?? false}
       />
       <Attempts delivery={delivery} url={subscription?.webhook_url} />
@@ -186,9 +188,11 @@ interface SummaryProps extends DetailProps {
   readonly about: ListedDelivery | null | undefined;
   /** True if the receiver of the events sees their numbers. */
   readonly hasNumbers: boolean;
+  /** True if the event waits for all events before it, and not only for those of its review. */
+  readonly isInOneQueue: boolean;
 }
 
-function Summary({ id, delivery, about, words, hasNumbers }: SummaryProps) {
+function Summary({ id, delivery, about, words, hasNumbers, isInOneQueue }: SummaryProps) {
   const { event_id: eventId, state, attempts, settled_at: settledAt } = delivery;
   const next = settledAt === null ? attempts.at(-1)?.next_attempt_at : null;
   const isRetrying = useQuery(retryingOptions(id, eventId)).data ?? false;
@@ -208,7 +212,10 @@ function Summary({ id, delivery, about, words, hasNumbers }: SummaryProps) {
           <StateBadge state={state} />
           <Text size="sm">
             {words}
-            {state === "waiting" && isRetrying && " The retry is on its way …"}
+            {state === "pending" && isInOneQueue && about && !isTest(about) && (
+              <Blocker id={id} eventId={eventId} />
+            )}
+            {state === "waiting" && isRetrying && " The retry is on its way…"}
             {state === "waiting" && !isRetrying && next !== null && next !== undefined && (
               <>
                 {" "}
@@ -239,6 +246,20 @@ function Summary({ id, delivery, about, words, hasNumbers }: SummaryProps) {
         />
       </Stack>
     </Paper>
+  );
+}
+
+/** Links the event whose retry an event of the same queue waits for. */
+function Blocker({ id, eventId }: NeighbourProps) {
+  const { data: health } = useQuery(healthOptions(useReader(), id));
+  const blocker = health?.blocked_by ?? null;
+  if (blocker === null || blocker === eventId) return null;
+  return (
+    <>
+      {" "}
+      One of them failed and blocks this event:{" "}
+      <TextLink href={`/webhooks/${id}/deliveries/${blocker}`}>see the blocking event</TextLink>.
+    </>
   );
 }
 

@@ -32,7 +32,7 @@ export function RedeliverButton({ id, delivery, size = "sm" }: RedeliverButtonPr
   if (state === "waiting")
     return (
       <ConfirmedAction
-        label={isRetrying ? "Retrying …" : "Retry now …"}
+        label={isRetrying ? "Retrying…" : "Retry now…"}
         // Not disabled, because the button would lose the focus that the dialog returns to it.
         button={{ ...button, "data-disabled": isRetrying }}
         title="Retry this event now"
@@ -45,7 +45,7 @@ export function RedeliverButton({ id, delivery, size = "sm" }: RedeliverButtonPr
     );
   return (
     <ConfirmedAction
-      label="Resend …"
+      label="Resend…"
       button={button}
       title="Resend this event"
       action="Resend"

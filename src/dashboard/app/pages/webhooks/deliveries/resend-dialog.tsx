@@ -37,8 +37,8 @@ export function ResendButton({ subscription }: ResendProps) {
   if (useIsReadOnly()) return null;
   return (
     <>
-      <Button variant="default" onClick={open}>
-        Resend<span className="unseen-on-phones">&nbsp;undelivered</span> …
+      <Button variant="default" onClick={open} aria-label="Resend undelivered…">
+        Resend<span className="unseen-on-phones">&nbsp;undelivered</span>…
       </Button>
       {opened && <ResendDialog subscription={subscription} onClose={close} />}
     </>
@@ -209,7 +209,7 @@ function useMatching(id: string, filter: DeliveryFilter, { isChosen, hasDelivere
   });
   const events = data?.events ?? [];
   if (error !== null) return { events, words: error.message };
-  if (data === undefined) return { events, words: `Counting … ${number(read)}` };
+  if (data === undefined) return { events, words: `Counting… ${number(read)}` };
   const what = hasDelivered ? "event" : "undelivered event";
   if (events.length === 0) return { events, words: `No ${what} matches. ${LEFT_OUT}` };
   const which = `${data.isCut ? "The newest " : ""}${counted(events.length, what)}`;
@@ -228,7 +228,7 @@ function useUndelivered(id: string, period: Period | undefined) {
   });
   if (error !== null) return { count: 0, words: error.message };
   if (period === undefined) return { count: 0, words: "Choose the start of the period." };
-  if (count === undefined) return { count: 0, words: "Counting …" };
+  if (count === undefined) return { count: 0, words: "Counting…" };
   if (count === 0)
     return {
       count,

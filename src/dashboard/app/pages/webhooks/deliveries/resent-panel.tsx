@@ -64,7 +64,7 @@ export function ResentPanel({ id, resent }: ResentProps) {
               Resent <ExactTime at={resent.at} />
             </Title>
             <Text size="sm" c="dimmed" aria-live="polite">
-              {counts === undefined ? "Counting …" : outcomeOf(counts, resent)}
+              {counts === undefined ? "Counting…" : outcomeOf(counts, resent)}
             </Text>
           </div>
           <CloseButton

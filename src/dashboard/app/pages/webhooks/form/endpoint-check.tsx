@@ -94,8 +94,8 @@ function Report({ report }: ReportProps) {
         <Loader size="sm" />
         <Text size="sm">
           {state === "pending"
-            ? "The check starts in a moment …"
-            : "The check is running. It takes a few seconds, or longer if your endpoint is slow …"}
+            ? "The check starts in a moment…"
+            : "The check is running. It takes a few seconds, or longer if your endpoint is slow…"}
         </Text>
       </Group>
     );

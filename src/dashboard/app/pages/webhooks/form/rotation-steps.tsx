@@ -76,7 +76,7 @@ export function RotationSteps(props: RotationStepsProps) {
       </Timeline>
       {seesSecrets && isRunning && (
         <Button size="xs" variant="subtle" onClick={onRotate}>
-          Rotate once more …
+          Rotate once more…
         </Button>
       )}
     </Stack>
@@ -147,7 +147,7 @@ function EndButton({ subscription, hasNew, onEnded }: EndButtonProps) {
         </Text>
       )}
       <ConfirmedAction
-        label="End the old secret now …"
+        label="End the old secret now…"
         button={{ variant: hasNew === true ? "filled" : "default" }}
         title="End the old secret"
         action="End it"

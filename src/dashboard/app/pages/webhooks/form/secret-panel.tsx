@@ -1,7 +1,7 @@
 import { Button, Group, NumberInput, Text, Title } from "@mantine/core";
 import "@mantine/core/styles/NumberInput.css";
 import { useDisclosure } from "@mantine/hooks";
-import { useState } from "react";
+import { useEffect, useState } from "react";
 
 import { Choice, Form, SubmitButton, useForm } from "../../../ui/form.tsx";
 import { counted } from "../../../ui/format.ts";
@@ -54,6 +54,10 @@ function Secret({ subscription }: SubscriptionProps) {
   const isRunning = useCountdown(until === null ? undefined : Date.parse(until)) > 0;
   const state = fresh !== undefined || isRunning ? "rotating" : "resting";
   const container = useFocusFallback(`${state} ${isStarting}`);
+  // The form that started the rotation was taller than its steps, of which the first would be out of view.
+  useEffect(() => {
+    if (fresh !== undefined) container.current?.closest("section[id]")?.scrollIntoView();
+  }, [fresh, container]);
   const content = () => {
     if (isStarting)
       return (
@@ -79,7 +83,7 @@ function Secret({ subscription }: SubscriptionProps) {
           leftSection={<Icon name="refresh" size={16} />}
           onClick={start.open}
         >
-          Rotate the secret …
+          Rotate the secret…
         </Button>
       </Group>
     );

@@ -171,7 +171,7 @@ function HeadersSection({ subscription }: SubscriptionProps) {
                 variant="default"
                 onClick={() => form.edit({ headers: withoutValues(names) })}
               >
-                Change the headers …
+                Change the headers…
               </Button>
             </Stack>
           );
@@ -202,7 +202,7 @@ function DisableButton({ id }: { readonly id: string }) {
   const { disable } = useSubscriptionActions(id);
   return (
     <ConfirmedAction
-      label="Disable …"
+      label="Disable…"
       button={{ leftSection: <Icon name="pause" size={16} /> }}
       title="Disable the subscription"
       action="Disable"
@@ -225,7 +225,7 @@ function DeleteButton({ subscription }: SubscriptionProps) {
         onClick={open}
         leftSection={<Icon name="trash" size={16} />}
       >
-        Delete the subscription …
+        Delete the subscription…
       </Button>
       {opened && <DeleteDialog subscription={subscription} onClose={close} />}
     </>

@@ -74,7 +74,12 @@ export function StatsCharts({ stats, onSelect }: ChartsProps) {
       {...{ times, step, formatTime, onSelect }}
       plots={[
         attempts,
-        { title: "Latency, within 5%", series: latency, format: milliseconds, height: LOW_PX },
+        {
+          title: "Latency (accurate to 5%)",
+          series: latency,
+          format: milliseconds,
+          height: LOW_PX,
+        },
         ...(hasQueue ? [{ title: "Queue", series: queue, format: number, height: LOW_PX }] : []),
       ]}
     />
