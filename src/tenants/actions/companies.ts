@@ -181,6 +181,7 @@ function changeCompany(
   one: { readonly changes: Parameters<typeof queries.updateCompany>[2]; readonly body: object },
 ): Promise<Company> {
   return updateRecord(deps, caller, one.body, {
+    record: { table: "companies", id },
     conflicts: CONFLICTS,
     action: "COMPANY_UPDATED",
     ids: { company_id: id, type },

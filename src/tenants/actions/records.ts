@@ -6,6 +6,7 @@ import { recordAudit } from "../../audit/queries.ts";
 import { creating } from "../../auth/keyed-requests.ts";
 import type { Caller } from "../../http/principal.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
+import { lockRecord, type RecordKey } from "../queries/records.ts";
 import { type AdminDeps, orNotFound } from "./deps.ts";
 
 /** The field errors for violations of unique indexes, by the name of the index. */
@@ -56,6 +57,7 @@ export async function changeRecord<T>(
 }
 
 interface RecordUpdate<T> {
+  readonly record: RecordKey;
   readonly conflicts: Conflicts;
   readonly action: AuditAction;
   /** The details that identify the record. */
@@ -72,10 +74,11 @@ export function updateRecord<T extends object>(
   deps: Pick<AdminDeps, "db" | "clock">,
   caller: Caller,
   body: object,
-  { conflicts, action, ids, read, write }: RecordUpdate<T>,
+  { record, conflicts, action, ids, read, write }: RecordUpdate<T>,
 ): Promise<T> {
   const named = Object.keys(body);
   return changeRecord(deps, caller, conflicts, async (tx) => {
+    await lockRecord(tx, record);
     const before = orNotFound(await read(tx));
     if (named.length === 0) return { result: before };
     await write(tx);

@@ -81,6 +81,7 @@ export function changePlan(
   body: PlanUpdate,
 ): Promise<Plan> {
   return updateRecord(deps, caller, body, {
+    record: { table: "plans", id },
     conflicts: CONFLICTS,
     action: "PLAN_UPDATED",
     ids: { plan_id: id },
@@ -135,6 +136,7 @@ export function changeStore(
 ): Promise<Store> {
   const { name, external_id: externalId } = body;
   return updateRecord(deps, caller, body, {
+    record: { table: "stores", id },
     conflicts: CONFLICTS,
     action: "STORE_UPDATED",
     ids: { store_id: id, company_id: accountId },
@@ -205,6 +207,7 @@ export function changeStoreReviewSite(
   body: StoreReviewSiteUpdate,
 ): Promise<StoreReviewSite> {
   return updateRecord(deps, caller, body, {
+    record: { table: "storeReviewSites", id },
     conflicts: CONFLICTS,
     action: "STORE_REVIEW_SITE_UPDATED",
     ids: { store_review_site_id: id, store_id: storeId, provider },
@@ -279,6 +282,7 @@ export async function changeProvider(
 ): Promise<Provider> {
   const { name, requires_timestamp: requiresTimestamp } = body;
   const changed = await updateRecord(deps, caller, body, {
+    record: { table: "reviewSites", id },
     conflicts: CONFLICTS,
     action: "PROVIDER_UPDATED",
     ids: { provider: slug },
