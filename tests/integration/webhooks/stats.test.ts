@@ -21,6 +21,7 @@ describe("the health", () => {
       condition: "healthy",
       pending: 0,
       held: 0,
+      waiting_for_batch: 0,
       oldest_pending_age_s: null,
       blocked_by: null,
       blocked_since: null,
