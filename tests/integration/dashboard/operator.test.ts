@@ -46,6 +46,8 @@ describe.skipIf(lacks("chromium"))("the operator in a browser", () => {
     await dialog.getByRole("button", { name: "Create account" }).click();
     await dialog.getByText("Choose a partner.").waitFor();
     await choose(page, "Partner", "Fresh Agency");
+    await dialog.getByText("Choose a plan.", { exact: true }).waitFor();
+    await dialog.getByLabel("Plan").selectOption({ label: "Growth" });
     await dialog.getByRole("button", { name: "Create account" }).click();
     await page.getByText("Account of Fresh Agency").waitFor();
 

@@ -35,6 +35,7 @@ export const clipboard = (page: Page) => page.evaluate<string>("navigator.clipbo
 export async function signOut(page: Page): Promise<void> {
   await button(page, /^Account of/).click();
   await page.getByRole("menuitem", { name: "Sign out" }).click();
+  await page.getByText("You are signed out").waitFor();
 }
 
 /** The buttons of a subscription that change it, send something, or show its secret, by the tab that shows them. */

@@ -124,10 +124,7 @@ function Progress({ webhook }: Pick<ShownProps, "webhook">) {
   const { oldest_waiting_at: oldest } = webhook;
   if (failures > 0)
     return (
-      <StateSummary
-        isWell={false}
-        title={`${counted(failures, "request")} failed since the last accepted one`}
-      >
+      <StateSummary isWell={false} title={`The last ${counted(failures, "request")} failed`}>
         {error !== null && (
           <>
             Last error <Time at={error.at} />: {errorInWords(error.error)}.{" "}

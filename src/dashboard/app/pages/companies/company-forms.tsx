@@ -56,20 +56,19 @@ function BrandingFields({ form }: { readonly form: FormState<CompanyDraft> }) {
   );
 }
 
-interface PlanFieldProps {
-  readonly form: FormState<AccountDraft>;
-  readonly value: number;
-}
-
-function PlanField({ form, value }: PlanFieldProps) {
+function PlanField({ form }: { readonly form: FormState<AccountDraft> }) {
+  const { plan_id: value } = form.draft;
   const plans = useQuery(plansOptions(useApi())).data ?? [];
   return (
     <NativeSelect
       label="Plan"
       required
       value={value}
-      error={form.errorOf("plan_id")}
-      data={plans.map((one) => ({ value: String(one.id), label: one.name }))}
+      error={form.errorOf("plan_id") && "Choose a plan."}
+      data={[
+        ...(value === 0 ? [{ value: "0", label: "Choose a plan" }] : []),
+        ...plans.map((one) => ({ value: String(one.id), label: one.name })),
+      ]}
       onChange={(event) => form.edit({ plan_id: Number(event.currentTarget.value) })}
     />
   );
@@ -88,18 +87,11 @@ interface NewAccountProps extends NewCompanyProps {
 export function NewAccount({ partnerId, onClose }: NewAccountProps) {
   const { createAccount } = useCompanyActions();
   const [, navigate] = useLocation();
-  const plans = useQuery(plansOptions(useApi())).data ?? [];
-  // Selects the first plan by default. The plans may load after the form has opened, so the default cannot be
-  // an initial value.
-  const withPlan = (draft: AccountDraft) => ({
-    ...draft,
-    plan_id: draft.plan_id || plans[0]?.id || 0,
-  });
   const initial: AccountDraft = { ...EMPTY_ACCOUNT, partner_id: partnerId };
   const form = useForm({
     name: partnerId === undefined ? "new account" : `new account of ${partnerId}`,
     initial,
-    send: (draft) => createAccount(withPlan(draft)),
+    send: createAccount,
     done: ({ name }) => `${name} created. Invite its first owner next.`,
     onDone: ({ id }) => {
       onClose();
@@ -119,7 +111,7 @@ export function NewAccount({ partnerId, onClose }: NewAccountProps) {
           onChange={(partner) => form.edit({ partner_id: partner?.id })}
         />
       )}
-      <PlanField form={form} value={withPlan(form.draft).plan_id} />
+      <PlanField form={form} />
       <StoresField form={form} />
       <BrandingFields form={form} />
     </Form>
@@ -197,7 +189,7 @@ export function EditAccount({ account, onClose }: NewCompanyProps & { readonly a
   return (
     <Form form={form} action="Save" onCancel={onClose}>
       <NameField form={form} />
-      <PlanField form={form} value={form.draft.plan_id} />
+      <PlanField form={form} />
       <BrandingFields form={form} />
     </Form>
   );

@@ -250,7 +250,7 @@ function SentAlerts({ alerts }: Pick<Incident, "alerts">) {
   return (
     <Dimmed size="sm">
       {first === undefined ? (
-        "No alert has been sent yet. "
+        "No alert is open. "
       ) : (
         <>
           Alerts sent: {[...new Set(alerts.map(({ kind }) => alertPhrase(kind)))].join(", ")} (the

@@ -350,7 +350,8 @@ function SlotState({ subscription, health }: SlotStateProps) {
       )}
       {isDegraded && (
         <>
-          Some deliveries fail. <TextLink href={`/webhooks/${id}`}>Show the causes</TextLink>
+          Some deliveries of the last hour failed.{" "}
+          <TextLink href={`/webhooks/${id}`}>Show the causes</TextLink>
         </>
       )}
     </Text>

@@ -63,8 +63,8 @@ export function StatsCharts({ stats, onSelect }: ChartsProps) {
   if (isEmpty)
     return (
       <Paper withBorder>
-        <EmptyState icon="activity" title="No events in this period">
-          Choose a longer period above. Test events are not counted here.
+        <EmptyState icon="activity" title="Nothing was sent in this period">
+          Test events are not counted here. A longer period may show more.
         </EmptyState>
       </Paper>
     );

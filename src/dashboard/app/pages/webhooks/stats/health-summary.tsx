@@ -101,7 +101,7 @@ export function HealthSummary({ subscription, health, children }: HealthSummaryP
       </NamedValue>
       {isActive && (
         <NamedValue
-          name="Queued"
+          name={kind === "batch" ? "Being sent" : "Queued"}
           hint={
             health.outage_since === null ? (
               (quarantineHint(health.quarantined) ?? queueHint(age, kind))
@@ -137,7 +137,7 @@ function quarantineHint([first, ...others]: Health["quarantined"]) {
 
 function queueHint(ageS: number | null, kind: Subscription["delivery_kind"]): string {
   if (ageS !== null) return `the oldest for ${duration(ageS)}`;
-  return kind === "batch" ? "of the last batch; later events join the next one" : "no event waits";
+  return kind === "batch" ? "of the last batch" : "no event waits";
 }
 
 /** Shows the reason that an operator gave for disabling a subscription, in the operator's own words. */
