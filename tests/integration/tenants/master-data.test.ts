@@ -153,9 +153,10 @@ describe("fields that belong together", () => {
     const names = Array.from({ length: 12 }, (_, i) => `Plan ${i % 2} ${String(body["id"])}`);
     await Promise.all(names.map((name) => call("PATCH", `/plans/${Number(body["id"])}`, { name })));
     const rows = await changesTo({ plan_id: body["id"] });
-    const steps = rows.map((row) => Object(row["changes"])["name"] as { from: string; to: string });
-    expect(steps[0]?.from).toBe(String(body["name"]));
-    for (const [i, { from }] of steps.slice(1).entries()) expect(from).toBe(steps[i]?.to ?? "");
+    const steps = rows.map(({ changes }) => changes as { name: { from: string; to: string } });
+    expect(steps[0]?.name.from).toBe(String(body["name"]));
+    for (const [i, { name }] of steps.slice(1).entries())
+      expect(name.from).toBe(steps[i]?.name.to ?? "");
   });
 });
 
