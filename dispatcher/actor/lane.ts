@@ -39,6 +39,8 @@ export class Lane {
   waitingUntil: Date | undefined;
   /** True if a load left this lane out while the lane was busy, so that PostgreSQL may have more entries of it. */
   unseen = false;
+  /** True if it waits after a failure on our side. PostgreSQL does not know this wait. */
+  isPostponed = false;
 
   constructor(name: string, { isTest, reviewId }: Entry) {
     const ordered = name === MAIN ? "main" : "review";

@@ -179,6 +179,7 @@ function onPostponed(actor: Actor, name: string, until: Date): void {
   if (lane === undefined) return;
   lane.end();
   wait(actor, lane, until);
+  lane.isPostponed = true;
   actor.postponed += 1;
 }
 
@@ -237,6 +238,7 @@ function awaitRetry(actor: Actor, lane: Lane, until: Date): void {
 
 function wait(actor: Actor, lane: Lane, until: Date): void {
   lane.waitingUntil = until;
+  lane.isPostponed = false;
   lane.clear();
   if (lane.kind === MAIN) resetCursor(actor);
 }
@@ -299,12 +301,12 @@ function updateWaits(actor: Actor, now: Date): void {
 
 /**
  * Ends the waits before the load that follows a wake, because a user may have made a retry due now (contract 6.14).
- * Waits that PostgreSQL does not know stay. Usually the head is still not due, so the load reads few entries.
+ * Waits after failures on our side stay. Usually the head is still not due, so the load reads few entries.
  */
 function endWaits(actor: Actor): void {
-  if (!actor.wanted || actor.loading || actor.batching || actor.postponed > 0) return;
+  if (!actor.wanted || actor.loading || actor.batching) return;
   for (const lane of actor.lanes.values()) {
-    if (lane.waitingUntil === undefined) continue;
+    if (lane.waitingUntil === undefined || lane.isPostponed) continue;
     lane.waitingUntil = undefined;
     actor.looksAtHead ||= lane.kind === MAIN;
   }

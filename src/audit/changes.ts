@@ -1,5 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 
+import { isRecord } from "../lib/fields.ts";
+
 /** Limits of one value in an audit row: the characters of a text, and the items of a list. */
 const TEXT_CHARS = 200;
 const LIST_ITEMS = 20;
@@ -48,6 +50,8 @@ type FieldValues = Readonly<Record<string, unknown>>;
 
 function boundedValue(field: string, value: unknown): unknown {
   if (typeof value === "string") return textOf(URL_FIELD.test(field) ? addressOf(value) : value);
+  if (isRecord(value))
+    return Object.fromEntries(Object.entries(value).map(([k, one]) => [k, boundedValue(k, one)]));
   if (!Array.isArray(value)) return value ?? null;
   const items = value.slice(0, LIST_ITEMS).map((item) => boundedValue(field, item));
   return value.length > LIST_ITEMS ? [...items, `${value.length - LIST_ITEMS} more`] : items;

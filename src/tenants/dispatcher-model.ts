@@ -74,16 +74,6 @@ export const DispatcherObject = Type.Object(
         consecutive_failure_count: Type.Integer({ examples: [20] }),
       }),
     ),
-    batches: Type.Array(
-      Type.Object({
-        subscription_id: Type.String(),
-        partner_id: Type.Integer(),
-        label: Type.String(),
-        is_active: Type.Boolean(),
-        next_batch_at: instantAnswer(),
-        waiting_for_batch: Type.Integer(),
-      }),
-    ),
     quarantined_lanes: Type.Array(
       Type.Object({ dispatcher_id: Type.String(), subscription_id: Type.String(), ...QUARANTINED }),
     ),
@@ -96,7 +86,6 @@ export const DispatcherObject = Type.Object(
       {
         blocked_heads: [],
         disabled_subscriptions: [],
-        batches: [],
         quarantined_lanes: [],
         truncated: false,
       },
@@ -115,7 +104,6 @@ export type ShardRow = Omit<State["shards"][number], LagFields>;
 export type QuarantinedRow = State["quarantinedLanes"][number];
 export type BlockedRow = State["blockedHeads"][number];
 export type DisabledRow = State["disabledSubscriptions"][number];
-export type BatchRow = State["batches"][number];
 
 /** The first queued event of a webhook subscription. */
 export interface HeadRow {
@@ -140,7 +128,6 @@ export interface DispatcherState {
   readonly heads: readonly HeadRow[];
   readonly blocked: readonly BlockedRow[];
   readonly disabled: readonly DisabledRow[];
-  readonly batches: readonly BatchRow[];
   readonly quarantined: readonly QuarantinedRow[];
   readonly counts: QueueCounts;
 }
@@ -151,7 +138,7 @@ export interface DispatcherState {
  * retry.
  */
 export function showDispatcher(state: DispatcherState): Static<typeof DispatcherObject> {
-  const { at, dispatchers, shards, heads, blocked, disabled, batches, quarantined, counts } = state;
+  const { at, dispatchers, shards, heads, blocked, disabled, quarantined, counts } = state;
   const { subscriptions, rows, counted } = STATE_LIMITS;
   const oldest = oldestOf(heads);
   const lagOfShards = (ids: readonly number[]) =>
@@ -173,12 +160,11 @@ export function showDispatcher(state: DispatcherState): Static<typeof Dispatcher
     },
     blockedHeads: blocked.slice(0, rows),
     disabledSubscriptions: disabled.slice(0, rows),
-    batches: batches.slice(0, rows),
     quarantinedLanes: quarantined.slice(0, rows),
     mails: { queued: Math.min(counts.mails, counted), nextDueAt: counts.mailDueAt },
     truncated:
       heads.length > subscriptions ||
-      Math.max(blocked.length, disabled.length, batches.length, quarantined.length) > rows ||
+      Math.max(blocked.length, disabled.length, quarantined.length) > rows ||
       Math.max(counts.entries, counts.mails) > counted,
   });
 }

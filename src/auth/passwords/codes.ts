@@ -132,7 +132,7 @@ export function codeContext(type: CodeType, digest: string): string {
 
 /**
  * Mails a user the code for a new password at the request of an operator. Throws `no_password` for a user who cannot
- * sign in with a password, and `rate_limited` if the limit of mails to the address is reached. The caller holds the
+ * sign in with a password or whose email gets no mail, and `rate_limited` if the limit of mails to the address is reached. The caller holds the
  * user's row, and wakes the mailer after the commit.
  */
 export async function sendPasswordReset(
@@ -141,7 +141,7 @@ export async function sendPasswordReset(
   { email, userId, now }: Pick<NewCode, "email" | "now"> & { readonly userId: number },
 ): Promise<void> {
   const recipient = await findCodeRecipient(tx, email);
-  if (recipient?.userId !== userId) throw new Problem("no_password");
+  if (recipient?.userId !== userId || !isMailAddress(email)) throw new Problem("no_password");
   const request = { type: "forgot_password", email } as const;
   const held = await holdCodes(tx, request, { isKnownAddress: true, now });
   await countMailTo(tx, email, now);

@@ -24,7 +24,6 @@ export const FIELDS: Readonly<Record<string, string>> = {
   began_at: "Time of the first failed attempt.",
   blocked_heads: "Subscriptions whose first entry waits for a retry.",
   blocked_since: "Start of the first attempt of that event.",
-  batches: "Subscriptions with events that wait for a batch.",
   body: "Text of the response or note.",
   brand_name: "Name shown in place of our own.",
   category: "Category of the event.",

@@ -1,15 +1,8 @@
-import { and, asc, desc, eq, gt, isNotNull, isNull, ne, not, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, isNull, not, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 
 import type { DbOrTx } from "../../../db/client.ts";
-import {
-  batchLength,
-  firstQueued,
-  NO_LIMIT,
-  queueLength,
-  queuesOf,
-  skippedThrough,
-} from "../../../db/log.ts";
+import { firstQueued, NO_LIMIT, queueLength, queuesOf, skippedThrough } from "../../../db/log.ts";
 import { mails } from "../../../db/schema/alerts.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { companies } from "../../../db/schema/companies.ts";
@@ -21,13 +14,11 @@ import { outbox } from "../../../db/schema/outbox.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
 import { neverNull, nullable, statement, value } from "../../../db/statement.ts";
 import type { Page } from "../../http/list.ts";
-import { COUNTED_ENTRIES } from "../../webhooks/queries/stats.ts";
 import { quarantinedOf } from "../../webhooks/stats-model.ts";
 import {
   type Backlog,
   BACKLOG_LIMITS,
   type BacklogOrder,
-  type BatchRow,
   type BlockedRow,
   type DisabledRow,
   type DispatcherRow,
@@ -47,17 +38,17 @@ const { subscriptions, rows, counted } = STATE_LIMITS;
  * runs (contract 10.4).
  */
 export async function dispatcherState(db: DbOrTx, at: Date): Promise<DispatcherState> {
-  const [processes, ownedShards, heads, blocked, disabled, batches, quarantined, counts] =
-    await Promise.all([
+  const [processes, ownedShards, heads, blocked, disabled, quarantined, counts] = await Promise.all(
+    [
       dispatchers(db),
       shards(db),
       queueHeads(db),
       blockedHeads(db),
       disabledSubscriptions(db),
-      waitingBatches(db),
       quarantinedLanes(db),
       queueCounts(db),
-    ]);
+    ],
+  );
   return {
     at,
     dispatchers: processes,
@@ -65,7 +56,6 @@ export async function dispatcherState(db: DbOrTx, at: Date): Promise<DispatcherS
     heads,
     blocked,
     disabled,
-    batches,
     quarantined,
     counts,
   };
@@ -183,25 +173,6 @@ async function disabledSubscriptions(db: DbOrTx): Promise<DisabledRow[]> {
     disabledAt: neverNull(one.disabledAt),
     disabledReason: neverNull(one.disabledReason),
   }));
-}
-
-/** Reads the subscriptions for whose next batch events wait, the first batch first. */
-async function waitingBatches(db: DbOrTx): Promise<BatchRow[]> {
-  const { id: subscriptionId, partnerId, label, nextBatchAt } = s;
-  const found = await db
-    .select({
-      subscriptionId,
-      partnerId,
-      label,
-      isActive: sql`${s.state} = 'active'`.mapWith(Boolean),
-      nextBatchAt,
-      waitingForBatch: batchLength(COUNTED_ENTRIES).mapWith(Number),
-    })
-    .from(s)
-    .where(and(isNotNull(nextBatchAt), ne(s.state, "deleted"), sql`${batchLength(1)} > 0`))
-    .orderBy(asc(nextBatchAt), asc(subscriptionId))
-    .limit(rows + 1);
-  return found.map((one) => ({ ...one, nextBatchAt: neverNull(one.nextBatchAt) }));
 }
 
 async function queueCounts(db: DbOrTx): Promise<QueueCounts> {

@@ -14,6 +14,7 @@ import type { Caller } from "../../http/principal.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { Problem } from "../../lib/problem.ts";
 import { requiresSecondFactor, updateCompany } from "../queries/companies.ts";
+import { lockRecord } from "../queries/records.ts";
 import { SecurityBody, SecurityObject } from "../security-model.ts";
 
 interface SecurityRouteDeps extends SecurityDeps {
@@ -96,6 +97,7 @@ async function changeSecurity(
     await holdCaller(tx, actor);
     if (to && signInMethod !== "sso" && !(await hasFactor(tx, userId)))
       throw new Problem("no_second_factor");
+    await lockRecord(tx, { table: "companies", id: companyId });
     const from = await requiresSecondFactor(tx, companyId);
     if (from !== to) {
       await updateCompany(tx, companyId, { requireSecondFactor: to });

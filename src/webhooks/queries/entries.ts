@@ -141,7 +141,8 @@ export async function hastenFirstRetry(
   const [first] = await tx
     .select({ sequence })
     .from(outbox)
-    .where(and(isOwn, isQueued, eq(state, "waiting"), not(isTest)))
+    // A literal and no parameter, because the planner then uses the partial index of the waiting entries.
+    .where(and(isOwn, isQueued, sql`${state} = 'waiting'`, not(isTest)))
     .orderBy(asc(sequence))
     .limit(1);
   if (first !== undefined) await hastenRetry(tx, subscription, first.sequence);

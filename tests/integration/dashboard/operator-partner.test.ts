@@ -82,10 +82,6 @@ describe.skipIf(lacks("chromium"))("an operator in a browser", () => {
     expect(await page.getByText("test event").count()).toBe(0);
     await page.getByRole("tab", { name: "Overview" }).click();
     await waits.waitFor();
-    await page.goto(new URL("/dashboard/dispatcher", page.url()).href);
-    await page.getByRole("heading", { name: "Waiting for a batch" }).waitFor();
-    await page.getByRole("link", { name: "Nightly" }).waitFor();
-    await waits.waitFor();
     await world.ask("POST", `/${id}/disable`);
     await page.goto(new URL(`/dashboard${list}/${id}`, page.url()).href);
     await page.getByText("3 events wait until the subscription is enabled.").waitFor();

@@ -14,6 +14,7 @@ import type { Log } from "../../../src/lib/log.ts";
 import { createSecretBox } from "../../../src/lib/secrets.ts";
 import type { RecordedAction } from "../../../src/outbox/event.ts";
 import { holdFreeSequences, holdSequences, recordActions } from "../../../src/outbox/queries.ts";
+import { hastenFirstRetry } from "../../../src/webhooks/queries/entries.ts";
 import { createSiteFinder, credentialsOf } from "../../../src/intake/queries/finders.ts";
 import { insertReviews } from "../../../src/intake/queries/new-reviews.ts";
 import {
@@ -58,6 +59,11 @@ export function planCases(sizes: PlanSizes): PlanCase[] {
     ...appends(),
     ...groups(),
     ...shards(sizes),
+    {
+      name: "the first retry behind many queued entries",
+      bound: 60,
+      run: (db) => db.transaction((tx) => hastenFirstRetry(tx, WITH_ROWS)),
+    },
     ...readCases(sizes),
   ];
 }

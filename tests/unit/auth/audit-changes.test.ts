@@ -11,6 +11,12 @@ test.each<[string, string, object, unknown]>([
   ["a list of 20 items", "store_ids", { storeIds: many(20) }, many(20)],
   ["a list of 21 items", "store_ids", { storeIds: many(21) }, [...many(20), "1 more"]],
   [
+    "a list of 21 items in a record",
+    "new_users",
+    { newUsers: { store_ids: many(21) } },
+    { store_ids: [...many(20), "1 more"] },
+  ],
+  [
     "an address with user and query",
     "webhook_url",
     { webhookUrl: "https://user:word@a.test:8443/path?key=1#top" },

@@ -85,6 +85,16 @@ describe("one lane", () => {
     expect(driven.actor.postponed).toBe(0);
   });
 
+  test("waits after a failure on our side, although other reviews are answered and wakes come", () => {
+    const entries = [entry(1, { reviewId: 1 }), entry(2, { reviewId: 2 })];
+    loaded(entries, [], { ordering: "review" });
+    tell({ kind: "postponed", lane: "review:1", until: later(60_000) });
+    answer("review:2");
+    commit("review:2");
+    expect(driven.actor.postponed).toBe(0);
+    expect(load(wake())).toMatchObject({ exceptReviews: [1] });
+  });
+
   test("is dropped when its last request after a stop failed on our side", () => {
     loaded([entry(1), entry(2)]);
     tell({ kind: "stopped" });

@@ -12,7 +12,6 @@ import { ExactTime, Time } from "../../ui/time.tsx";
 import { usePartnerName } from "../companies/data.ts";
 import { DisableSubscription, EnableSubscription } from "../webhooks/operator-actions.tsx";
 import { DISABLED_AFTER } from "../webhooks/data/subscription-words.ts";
-import { BatchWords } from "../webhooks/stats/batch-wait.tsx";
 import { ATTEMPTS, diagnosisOf } from "../webhooks/deliveries/attempt-words.ts";
 import { lettersOf, outageText, PANELS, targetOf } from "./problems.ts";
 import { type Backlog, type DispatcherState, useBacklogs } from "./data.ts";
@@ -110,33 +109,6 @@ export function DisabledSubscriptions({ rows }: Rows<"disabled_subscriptions">) 
             partnerId={one.partner_id}
             id={one.id}
             name={`“${one.label}” of ${partner(one.partner_id)}`}
-          />
-        ),
-      })}
-    />
-  );
-}
-
-/** Lists the subscriptions for whose next batch events wait, which no queue contains yet. */
-export function WaitingBatches({ rows }: Rows<"batches">) {
-  const partner = usePartnerName();
-  return (
-    <DataTable
-      caption="Events that wait for a batch, the next batch first"
-      rows={rows}
-      rowKey={(one) => one.subscription_id}
-      columns={(one) => ({
-        Subscription: (
-          <SubscriptionLink partnerId={one.partner_id} id={one.subscription_id}>
-            {one.label}
-          </SubscriptionLink>
-        ),
-        Partner: partner(one.partner_id),
-        Waiting: (
-          <BatchWords
-            waiting={one.waiting_for_batch}
-            isActive={one.is_active}
-            next={one.next_batch_at}
           />
         ),
       })}

@@ -13,7 +13,6 @@ import {
   DisabledSubscriptions,
   Dispatchers,
   QuarantinedLanes,
-  WaitingBatches,
 } from "./dispatcher-tables.tsx";
 import { latenessOf, lettersOf, PANELS, type Problem, problemsOf, targetOf } from "./problems.ts";
 import { type DispatcherState, useDispatcherState } from "./data.ts";
@@ -62,7 +61,7 @@ interface StateProps {
 
 function Overview({ state, at }: StateProps & { readonly at: number }) {
   const { blocked_heads: heads, disabled_subscriptions: disabled, dispatchers } = state;
-  const { batches, quarantined_lanes: quarantined } = state;
+  const { quarantined_lanes: quarantined } = state;
   const problems = problemsOf(state, at);
   const hasProblem = (panel: string) => problems.some((one) => one.panel === panel);
   return (
@@ -76,11 +75,6 @@ function Overview({ state, at }: StateProps & { readonly at: number }) {
       <Panel title={PANELS.disabled} id={targetOf(PANELS.disabled)} count={disabled.length}>
         <DisabledSubscriptions rows={disabled} />
       </Panel>
-      {batches.length > 0 && (
-        <Panel title={PANELS.batches} count={batches.length}>
-          <WaitingBatches rows={batches} />
-        </Panel>
-      )}
       {quarantined.length > 0 && (
         <Panel
           title={PANELS.quarantined}

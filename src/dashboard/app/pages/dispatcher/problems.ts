@@ -98,7 +98,6 @@ export const PANELS = {
   backlogs: "Backlog by subscription",
   blocked: "Blocking events",
   disabled: "Disabled subscriptions",
-  batches: "Waiting for a batch",
   quarantined: "Quarantined lanes",
   dispatchers: "Dispatchers",
   shards: "Shards",
