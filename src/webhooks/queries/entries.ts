@@ -134,15 +134,16 @@ export async function hastenFirstRetry(
   tx: Tx,
   subscription: Pick<Subscription, "id" | "shard">,
 ): Promise<void> {
-  const { id, shard } = subscription;
-  const { sequence, state, skippedAt, isTest } = outbox;
-  const isOwn = and(eq(outbox.shard, shard), eq(outbox.subscriptionId, id));
+  const { id } = subscription;
+  const { subscriptionId, sequence, state, skippedAt, isTest } = outbox;
+  // The index of the waiting entries has no shard. Without the shard, and with the state as a literal, the planner uses
+  // this index and not the primary key, which would find all queued entries.
+  const isWaiting = and(eq(subscriptionId, id), sql`${state} = 'waiting'`);
   const isQueued = and(isNull(skippedAt), gt(sequence, skippedThrough(sql`${id}`)));
   const [first] = await tx
     .select({ sequence })
     .from(outbox)
-    // A literal and no parameter, because the planner then uses the partial index of the waiting entries.
-    .where(and(isOwn, isQueued, sql`${state} = 'waiting'`, not(isTest)))
+    .where(and(isWaiting, isQueued, not(isTest)))
     .orderBy(asc(sequence))
     .limit(1);
   if (first !== undefined) await hastenRetry(tx, subscription, first.sequence);
