@@ -133,8 +133,8 @@ function loadState(actor: Actor, now: Date) {
 }
 
 /**
- * Returns the limit of a load that may show entries which are not due. After a takeover the limit covers all entries of a lane that may have
- * been sent, because a later load may show other lanes.
+ * Returns the limit of a load that may show entries which are not due. After a takeover the limit covers all entries of
+ * a lane that may have been sent, because a later load may show other lanes.
  */
 function firstCapacity({ inDoubt, capacity }: Actor): number {
   return inDoubt === undefined ? Math.min(FIRST_LOAD, capacity) : IN_DOUBT_LOAD;

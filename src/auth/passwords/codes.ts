@@ -132,8 +132,8 @@ export function codeContext(type: CodeType, digest: string): string {
 
 /**
  * Mails a user the code for a new password at the request of an operator. Throws `no_password` for a user who cannot
- * sign in with a password or whose email gets no mail, and `rate_limited` if the limit of mails to the address is reached. The caller holds the
- * user's row, and wakes the mailer after the commit.
+ * sign in with a password or whose email gets no mail, and `rate_limited` if the limit of mails to the address is
+ * reached. The caller holds the user's row, and wakes the mailer after the commit.
  */
 export async function sendPasswordReset(
   tx: Tx,

@@ -151,8 +151,8 @@ interface LiveBadgeProps {
 }
 
 /**
- * Shows whether the event stream currently updates the page. On phones it appears only while it does not, because it
- * would read as the state of what the page shows.
+ * Shows whether the event stream currently updates the page. On phones it appears only while updates are interrupted,
+ * because "Live" beside the name of a subscription would read as the state of the subscription.
  */
 export function LiveBadge({ state, children }: LiveBadgeProps) {
   const isUsual = state === "live" && !children;
