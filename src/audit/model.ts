@@ -216,6 +216,7 @@ export const AUDIT_ACTIONS = [
   // Audit row of a range of events that was queued again; details: subscription_id, since, until, queued (the number
   // of events).
   "WEBHOOK_RECOVERED",
+  "WEBHOOK_BATCH_REQUESTED",
   // Audit rows of a partner's alert settings; details of an update: fields and changes, without recipients.
   "ALERTS_UPDATED",
   "ALERTS_SECRET_SHOWN",

@@ -102,6 +102,7 @@ export const ACTION_WORDS: Readonly<Record<AuditAction, string>> = {
   WEBHOOK_CHECKED: "checked the endpoint of [a subscription]",
   WEBHOOK_REDELIVERED: "resent an event of [a subscription]",
   WEBHOOK_RECOVERED: "recovered events of [a subscription]",
+  WEBHOOK_BATCH_REQUESTED: "sent the waiting batch of [a subscription]",
   EMBEDDING_UPDATED: "updated the allowed origins",
   PORTAL_LINK_CREATED: "created a portal link for [a partner]",
   PORTAL_LINK_REDEEMED: "opened a portal link",

@@ -17,7 +17,6 @@ import {
   AttemptSummaryObject,
   DELIVERY_STATES,
   deliverySequence,
-  type DeliveryState,
   type Outcome,
   OUTCOMES,
 } from "./delivery-model.ts";
@@ -29,13 +28,18 @@ import {
 export const ATTEMPTS_LISTED = 20;
 const EXTERNAL_ID_CHARS = 255;
 
+/** The state under which the list shows events that wait for the next batch, and have no delivery yet. */
+export const WAITING_FOR_BATCH = "waiting_for_batch";
+const LISTED_STATES = [...DELIVERY_STATES, WAITING_FOR_BATCH] as const;
+type ListedState = (typeof LISTED_STATES)[number];
+
 /** An event of a subscription, with its review and its attempts (contract 6.19). */
 export const ListedDeliveryObject = Type.Object(
   {
     event_id: Type.String(),
     event: Type.String(),
     sequence: deliverySequence,
-    state: literals(DELIVERY_STATES, { description: "State of the delivery's last round." }),
+    state: literals(LISTED_STATES, { description: "State of the delivery's last round." }),
     created_at: instantAnswer(),
     settled_at: orNull(instantAnswer()),
     listed_at: instantAnswer(),
@@ -65,6 +69,12 @@ export const ListedDeliveryObject = Type.Object(
 
 export type ListedDelivery = RowOf<typeof ListedDeliveryObject>;
 
+export interface DeliveryPage {
+  readonly rows: readonly ListedDelivery[];
+  /** The cursor of the next page; undefined at the end of the list. */
+  readonly next: string | undefined;
+}
+
 /** A value of the outcome filter that matches every outcome except `delivered`. */
 const NOT_DELIVERED = "not_delivered";
 const ATTEMPT_OUTCOMES = [...OUTCOMES, NOT_DELIVERED] as const;
@@ -92,7 +102,7 @@ export const deliveryFilters = {
     }),
   ),
   state: Type.Optional(
-    literals(DELIVERY_STATES, { description: "State of the delivery's last round." }),
+    literals(LISTED_STATES, { description: "State of the delivery's last round." }),
   ),
   outcome: Type.Optional(literals(ATTEMPT_OUTCOMES)),
   status: Type.Optional(
@@ -116,7 +126,7 @@ export interface DeliveryFilter {
   readonly event: string | undefined;
   readonly eventId: string | undefined;
   readonly numbers: readonly EventNumbers[] | undefined;
-  readonly state: DeliveryState | undefined;
+  readonly state: ListedState | undefined;
   readonly outcome: AttemptOutcome | undefined;
   readonly status: string | undefined;
   readonly q: string | undefined;

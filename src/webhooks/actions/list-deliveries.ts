@@ -8,7 +8,7 @@ import { fromMs } from "../../lib/clock.ts";
 import { FairQueue } from "../../lib/fair-queue.ts";
 import { unavailable } from "../../lib/problem.ts";
 import { deliveryState } from "../decide.ts";
-import type { AttemptSummary, DeliveryState } from "../delivery-model.ts";
+import type { AttemptSummary } from "../delivery-model.ts";
 import {
   ATTEMPTS_LISTED,
   type AttemptCondition,
@@ -18,7 +18,9 @@ import {
   type DeliveryCursor,
   deliveryCursorText,
   type DeliveryFilter,
+  type DeliveryPage,
   readDeliveryCursor,
+  WAITING_FOR_BATCH,
 } from "../delivery-list-model.ts";
 import type { Subscription } from "../model.ts";
 import {
@@ -34,6 +36,7 @@ import {
   type IdRange,
   nextCandidates,
 } from "../queries/delivery-walks.ts";
+import { listForBatch } from "./list-for-batch.ts";
 
 /*
  * The list contains a delivery once: at its newest matching attempt, or at its queue entry. The list walks attempts and
@@ -49,12 +52,6 @@ const MAX_DELIVERIES_LOADED = 500;
 /** The number of deliveries that one statement loads. */
 const DELIVERIES_PER_LOAD = 20;
 const DAY_MS = 86_400_000;
-
-interface DeliveryPage {
-  readonly rows: readonly ListedDelivery[];
-  /** The cursor of the next page; undefined at the end of the list. */
-  readonly next: string | undefined;
-}
 
 interface ListQuery {
   readonly tx: Tx;
@@ -108,6 +105,7 @@ async function readPage(
   filter: DeliveryFilter,
   page: Page,
 ): Promise<DeliveryPage> {
+  if (filter.state === WAITING_FOR_BATCH) return listForBatch(tx, subscription, filter, page);
   const condition = attemptConditionOf(filter) ?? conditionOfState(filter.state);
   const range = {
     firstId: ulidFloor(filter.since ?? fromMs(0)),
@@ -126,13 +124,13 @@ async function readPage(
  * Derives the condition on attempts from a final state of a delivery: the last attempt of a failed delivery failed, and
  * the last attempt of a delivered one succeeded.
  */
-function conditionOfState(state: DeliveryState | undefined): AttemptCondition | undefined {
+function conditionOfState(state: DeliveryFilter["state"]): AttemptCondition | undefined {
   if (state !== "failed" && state !== "delivered") return undefined;
   return attemptConditionOf({ outcome: state });
 }
 
 function rowOfDeliveries(
-  state: DeliveryState | undefined,
+  state: DeliveryFilter["state"],
   condition: AttemptCondition | undefined,
 ): ListQuery["listedAt"] {
   if (state === "delivered" || state === "failed") return "attempt";

@@ -14,7 +14,7 @@ import type { Subscription } from "../model.ts";
 import { appendEntries, hastenRetry, lockSequence } from "../queries/entries.ts";
 import { deliveryOf, eventsOfNumbers, lastRoundsOf } from "../queries/events.ts";
 import { saveRecovered, stillMissing, undelivered } from "../queries/missed.ts";
-import { subscriptionById } from "../queries/subscriptions.ts";
+import { changeSubscription, subscriptionById } from "../queries/subscriptions.ts";
 import { orNotFound, wake, type WebhookDeps } from "./deps.ts";
 import type { Caller } from "../../http/principal.ts";
 
@@ -61,6 +61,35 @@ export async function queueTest(
     details: { subscription_id: subscription.id, event_id: eventId, event },
   });
   return eventId;
+}
+
+/**
+ * Makes the next batch of a subscription due now (contract 7.14). Later due times count from now. A batch that is due
+ * already stays as it is. Throws `not_found` if the subscription has no batches.
+ */
+export async function sendBatch(
+  deps: WebhookDeps,
+  { principal, requestContext }: Caller,
+  found: Subscription,
+): Promise<Subscription> {
+  const now = deps.clock.now();
+  const changed = await deps.writerPool.transaction([found.partnerId], async (tx) => {
+    const { subscription } = await lockActiveQueue(tx, found);
+    const { id, nextBatchAt } = subscription;
+    if (nextBatchAt === null) throw new Problem("not_found");
+    if (nextBatchAt <= now) return subscription;
+    await changeSubscription(tx, id, { nextBatchAt: now });
+    await recordAudit(tx, {
+      at: now,
+      action: "WEBHOOK_BATCH_REQUESTED",
+      actor: principal,
+      requestContext,
+      details: { subscription_id: id },
+    });
+    return { ...subscription, nextBatchAt: now };
+  });
+  wake(deps, found);
+  return changed;
 }
 
 /**

@@ -3,8 +3,17 @@ import { desc, type Param, sql, type SQL } from "drizzle-orm";
 import { isAttemptOf } from "../../../db/conditions.ts";
 import type { DbOrTx } from "../../../db/client.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
-import { outbox } from "../../../db/schema/outbox.ts";
-import { list, selected, statement, value } from "../../../db/statement.ts";
+import { stores } from "../../../db/schema/companies.ts";
+import { batchEntries, outbox } from "../../../db/schema/outbox.ts";
+import { reviewHistory, reviews } from "../../../db/schema/reviews.ts";
+import {
+  list,
+  nullable,
+  selected,
+  statement,
+  value,
+  type ValuesOf,
+} from "../../../db/statement.ts";
 import { addMs, fromMs } from "../../lib/clock.ts";
 import { OUTCOMES } from "../delivery-model.ts";
 import type { AttemptCondition, DeliveryCursor, DeliveryFilter } from "../delivery-list-model.ts";
@@ -202,6 +211,47 @@ const WALK_STATEMENTS: Readonly<Record<EntryKind, ReturnType<typeof walkStatemen
   held: walkStatement("held", sql`o.is_held and o.sequence > f.skipped_through`),
   skipped: walkStatement("skipped", sql`not (${isQueued})`, SKIPPED_EVENTS),
 };
+
+const batchWalk = statement({
+  name: "deliveries.walk.batch",
+  // Raw SQL, because reviews and stores are read by their ids for each of the few rows of the walk, independent of the
+  // number of rows that the planner estimates.
+  params: {
+    id: batchEntries.subscriptionId,
+    below: batchEntries.reviewHistoryId,
+    limit: value("bigint"),
+  },
+  columns: {
+    position: batchEntries.reviewHistoryId,
+    eventId: reviewHistory.eventId,
+    event: reviewHistory.event,
+    recordedAt: reviewHistory.recordedAt,
+    reviewId: nullable(reviews.id),
+    externalReviewId: nullable(reviews.externalReviewId),
+    rate: nullable(reviews.rate),
+    storeId: nullable(stores.id),
+    storeName: nullable(stores.name),
+  },
+  text: ({ id, below, limit }) => sql`
+    select b.review_history_id as position, h.event_id as "eventId", h.event, h.recorded_at as "recordedAt",
+           r.id as "reviewId", r.external_review_id as "externalReviewId", r.rate, h.store_id as "storeId",
+           t.name as "storeName"
+      from (select review_history_id from batch_entries
+             where subscription_id = ${id} and review_history_id < ${below}
+               and review_history_id > (select batch_skipped_through from outbox_sequences where subscription_id = ${id})
+             order by review_history_id desc limit ${limit}) b
+     cross join lateral (
+            select event_id, event, recorded_at, review_id, store_id from review_history
+             where id = b.review_history_id offset 0) h
+      left join lateral (select id, external_review_id, rate from reviews where id = h.review_id offset 0) r on true
+      left join lateral (select name from stores where id = h.store_id offset 0) t on true
+     order by b.review_history_id desc`,
+});
+
+/** Walks the events that wait for the next batch of a subscription, the newest first. */
+export function eventsForBatch(db: DbOrTx, walk: ValuesOf<typeof batchWalk.params>) {
+  return db.run(batchWalk, walk);
+}
 
 /**
  * The most attempts of an event that are read, the newest first. An event has more attempts than this only after

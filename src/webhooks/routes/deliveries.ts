@@ -17,6 +17,7 @@ import {
   recoverErrors,
   redeliver,
   redeliverEvents,
+  sendBatch,
 } from "../actions/queue-events.ts";
 import { deliveryState } from "../decide.ts";
 import {
@@ -36,7 +37,7 @@ import {
   readDeliveryCursor,
 } from "../delivery-list-model.ts";
 import { numbersText, readNumbers } from "../../outbox/event-numbers.ts";
-import type { Subscription } from "../model.ts";
+import { showSubscription, type Subscription, SubscriptionObject } from "../model.ts";
 import { attemptsOf, attemptsOfEvent } from "../queries/attempts.ts";
 import { deliveryOf } from "../queries/events.ts";
 import {
@@ -116,7 +117,7 @@ function oneList({ body }: RuleInput<typeof RedeliverBody>) {
   return { event_ids: error, sequences: error };
 }
 
-/** Serves the routes that queue events again: redelivery and recovery (contract 6.14 and 6.15). */
+/** Serves the routes that queue events: redelivery, recovery and the batch (contract 6.14, 6.15 and 7.14). */
 export function redeliveryRoutes(deps: WebhookRouteDeps) {
   return webhookRoutesBase(deps)
     .macro(
@@ -197,6 +198,22 @@ export function redeliveryRoutes(deps: WebhookRouteDeps) {
             "Queues, in order, up to 10,000 events that were recorded from `since` to `until` (default: now) and are neither delivered nor queued. Repeat it until it returns 0. With `dry_run` it counts them and returns 200.",
         },
       },
+    )
+    .post(
+      "/:id/batch",
+      async ({ principal, requestContext, subscription }) =>
+        showSubscription(await sendBatch(deps, { principal, requestContext }, subscription)),
+      {
+        access: writing,
+        subscription: true,
+        body: NO_FIELDS,
+        response: { 200: SubscriptionObject, 409: errorResponse("subscription_disabled") },
+        detail: {
+          operationId: "sendBatch",
+          summary: "Send the waiting batch now",
+          description: "The next one follows an interval later.",
+        },
+      },
     );
 }
 
@@ -268,7 +285,7 @@ export function deliveryListRoutes<const L extends string, const O extends strin
         operationId: "listMessages",
         summary: "List deliveries with their attempts",
         description:
-          "One row per event, sorted by `listed_at`, newest first. A page may be short and still have a `next_cursor`, because one call reads a limited number of attempts. `q` searches the error code and the beginning of the response.",
+          "One row per event, sorted by `listed_at`, newest first. A page may be short and still have a `next_cursor`. `q` searches the error code and the beginning of the response.",
       }),
     },
   );

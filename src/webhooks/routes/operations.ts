@@ -62,7 +62,7 @@ export function secretRoutes(deps: WebhookRouteDeps) {
           operationId: "rotateSecret",
           summary: "Rotate the signing secret",
           description:
-            "All following attempts are signed with the new secret. Sessions of an operator's portal link are rejected. During a grace period, deliveries also carry `X-SVC-Signature-Previous`, which is computed with the previous secret.",
+            "All following attempts are signed with the new secret. During a grace period, deliveries also carry `X-SVC-Signature-Previous`, which is computed with the previous secret.",
         },
       },
     )
@@ -95,8 +95,7 @@ export function secretRoutes(deps: WebhookRouteDeps) {
         detail: {
           operationId: "showSecret",
           summary: "Show the current secret",
-          description:
-            "Each request is recorded in the audit log. Sessions of an operator's portal link are rejected.",
+          description: "Each request is recorded in the audit log.",
         },
       },
     );

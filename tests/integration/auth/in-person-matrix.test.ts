@@ -149,6 +149,7 @@ const ROUTES = {
     DELETE /partner/webhooks/:id
     PATCH /partner/webhooks/:id
     POST /partner/webhooks/:id
+    POST /partner/webhooks/:id/batch
     POST /partner/webhooks/:id/check
     POST /partner/webhooks/:id/deliveries/:eventId/redeliver
     POST /partner/webhooks/:id/disable

@@ -82,6 +82,10 @@ describe.skipIf(lacks("chromium"))("an operator in a browser", () => {
     expect(await page.getByText("test event").count()).toBe(0);
     await page.getByRole("tab", { name: "Overview" }).click();
     await waits.waitFor();
+    const waiting = page.getByRole("table", { name: "Events that wait for the batch" });
+    await waiting.getByText("review_received").nth(2).waitFor();
+    // Only the partner sends a batch before its time.
+    expect(await page.getByRole("button", { name: "Send the batch now" }).count()).toBe(0);
     await world.ask("POST", `/${id}/disable`);
     await page.goto(new URL(`/dashboard${list}/${id}`, page.url()).href);
     await page.getByText("3 events wait until the subscription is enabled.").waitFor();

@@ -198,6 +198,23 @@ describe.skipIf(lacks("chromium"))("a subscription", () => {
       update webhook_subscriptions set disabled_reason = 'manual', disabled_note = null where id = ${id}`;
   });
 
+  test("of a batch lists the events that wait, and sends them before their time", async () => {
+    await world.clear();
+    const batch = { delivery_kind: "batch", batch_interval_hours: 24 };
+    const { id } = await world.subscribe({ ...batch, webhook_url: receiver.url });
+    await world.emit(12);
+    const { page, faults } = await world.open(`/webhooks/${id}`);
+    const waiting = page.getByRole("table", { name: "Events that wait for the batch" });
+    await waiting.getByText("review_received").first().waitFor();
+    expect(await waiting.getByText("review_received").count()).toBe(10);
+    await page.getByText("The newest 10 of them are shown.").waitFor();
+    await checkLooks(page, "batch-waiting");
+    await button(page, "Send the batch now").click();
+    await until("the POSTs", () => receiver.received.length === 12);
+    await waiting.waitFor({ state: "detached" });
+    expect(faults).toEqual([]);
+  });
+
   test("saves each section of its settings on its own, and only what has changed", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     const { page } = await world.open(`/webhooks/${id}?tab=settings`);

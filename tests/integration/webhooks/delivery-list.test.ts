@@ -353,6 +353,52 @@ describe("an event that is settled while its list is read", () => {
   });
 });
 
+describe("the events that wait for a batch", () => {
+  test("are listed newest first, page by page, with the filters of events", async () => {
+    const other = await world.subscribe({ delivery_kind: "batch", batch_interval_hours: 1 });
+    const waiting = await world.emit(3);
+    const listed = async (query: string) => {
+      const path = `/${other.id}/messages?state=waiting_for_batch${query}`;
+      const { body } = await world.ask("GET", path);
+      const rows = body["data"] as Record<string, unknown>[];
+      return { rows, ids: rows.map((row) => row["event_id"]), next: body["next_cursor"] };
+    };
+    const newest = waiting.toReversed();
+    const first = await listed("&limit=2");
+    expect(first.ids).toEqual(newest.slice(0, 2));
+    const rest = await listed(`&limit=2&cursor=${String(first.next)}`);
+    expect([rest.ids, rest.next]).toEqual([newest.slice(2), null]);
+    const [row] = first.rows;
+    expect(row).toMatchObject({
+      event: "review_received",
+      sequence: 0,
+      state: "waiting_for_batch",
+      listed_at: row?.["created_at"],
+      settled_at: null,
+      waiting_behind: null,
+      attempts: [],
+    });
+    expect(row?.["store_name"]).toBeString();
+    const { review_id: reviewId, external_review_id: externalId, created_at: at } = row ?? {};
+    const since = encodeURIComponent(String(at));
+    for (const [query, count] of [
+      [`&event_id=${newest[0]}`, 1],
+      [`&review_id=${String(reviewId)}&external_review_id=${String(externalId)}`, 1],
+      ["&event=review_received", 3],
+      ["&event=note_added", 0],
+      [`&until=${encodeURIComponent("2000-01-01T00:00:00Z")}`, 0],
+      [`&event_id=${newest[0]}&since=${since}`, 1],
+      [`&event_id=${newest[0]}&until=${since}`, 0],
+      ["&sequence=1", 0],
+      ["&outcome=delivered", 0],
+    ] as const)
+      expect([query, (await listed(query)).rows.length]).toEqual([query, count]);
+    const missing = await world.ask("GET", `/${other.id}/deliveries/${newest[0]}`);
+    expect(missing.status).toBe(404);
+    await world.ask("DELETE", `/${other.id}`);
+  });
+});
+
 /** Events A to F in the order of their sequence, each of a review of its own. */
 let events: string[];
 

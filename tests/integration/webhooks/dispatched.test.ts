@@ -176,6 +176,19 @@ test("held events are delivered in order after an enable, and not before", async
   expect(receiver.eventIds.slice(before + 3)).toEqual(gone);
 });
 
+test("a batch that is requested is sent before its time, and the next one an interval after it", async () => {
+  const { id } = await start({ delivery_kind: "batch", batch_interval_hours: 12 });
+  const events = await world.emit(2);
+  world.clock.set(systemClock.now());
+  const { body } = await post(`/${id}/batch`);
+  await until("both events", () => receiver.received.length === 2);
+  expect(receiver.eventIds).toEqual(events);
+  const shown = async () => (await world.ask("GET", `/${id}`)).body;
+  await until("the cursor", async () => (await shown())["last_batch_dispatched_at"] !== null);
+  const dueAt = async () => Date.parse(String((await shown())["next_batch_at"]));
+  expect(await dueAt()).toBe(Date.parse(String(body["next_batch_at"])) + 12 * HOUR_MS);
+});
+
 test("the dispatcher notices a delete at once, and sends nothing more", async () => {
   let deleted = "";
   let isRead = false;
@@ -297,6 +310,7 @@ async function start(
   return { dispatcher, ...(await world.subscribe({ webhook_url: receiver.url, ...fields })) };
 }
 
+const HOUR_MS = 3_600_000;
 const post = (path: string, body?: unknown) => world.ask("POST", path, { body });
 
 const show = async (id: string, eventId: string) =>

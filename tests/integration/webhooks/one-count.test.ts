@@ -107,8 +107,17 @@ async function checkBatch(id: string, count: number, more: object = {}): Promise
   const { body: health } = await world.ask("GET", `/${id}/health`);
   expect(health).toMatchObject({ pending: 0, held: 0, ...more, waiting_for_batch: count });
   const { id: partnerId } = world.tenants.partners[0];
-  expect(await admin(`partners/${partnerId}/webhooks/${id}/health`)).toEqual(health);
+  const path = `partners/${partnerId}/webhooks/${id}`;
+  expect(await admin(`${path}/health`)).toEqual(health);
+  if (count > LISTED) return;
+  const list = "messages?state=waiting_for_batch";
+  const { body } = await world.ask("GET", `/${id}/${list}`);
+  expect(body["data"]).toHaveLength(count);
+  expect(await admin(`${path}/${list}`)).toEqual(body);
 }
+
+/** A number of events that fits into a page of the list. */
+const LISTED = 50;
 
 const SEED = 1;
 

@@ -357,6 +357,35 @@ describe("enabling a batch subscription", () => {
   });
 });
 
+describe("sending a batch before its time", () => {
+  test("makes it due now, wakes the dispatcher and is audited, and does nothing while it is due", async () => {
+    const { id } = await world.subscribe(batch);
+    await world.emit(1);
+    world.clock.advance(HOUR_MS);
+    world.wakes.length = 0;
+    const due = world.clock.now();
+    const { status, body } = await post(`/${id}/batch`);
+    expect([status, new Date(String(body["next_batch_at"]))]).toEqual([200, due]);
+    expect((await world.ask("GET", `/${id}`)).body).toEqual(body);
+    expect(world.wakes).toEqual([id]);
+    world.clock.advance(1);
+    expect((await post(`/${id}/batch`)).body).toEqual(body);
+    const audited = (await world.audit("WEBHOOK_BATCH_REQUESTED")).map((row) => row["details"]);
+    expect(audited).toEqual([{ subscription_id: id }]);
+  });
+
+  test("is a 404 without batches, and a 409 while the subscription is disabled", async () => {
+    const immediate = await world.subscribe();
+    expect((await post(`/${immediate.id}/batch`)).status).toBe(404);
+    const { id } = await world.subscribe(batch);
+    await disable(world, id);
+    const before = (await world.ask("GET", `/${id}`)).body;
+    const answer = await post(`/${id}/batch`);
+    expect([answer.status, answer.body["code"]]).toEqual([409, "subscription_disabled"]);
+    expect((await world.ask("GET", `/${id}`)).body).toEqual(before);
+  });
+});
+
 describe("one delivery", () => {
   const show = (id: string, eventId: string) => world.ask("GET", `/${id}/deliveries/${eventId}`);
 

@@ -12,7 +12,10 @@ import { historyOf, partnerReviewsOf } from "../../../src/reviews/queries.ts";
 import { showHealth, showIncident, showStats } from "../../../src/webhooks/actions/stats.ts";
 import { createDeliveryList } from "../../../src/webhooks/actions/list-deliveries.ts";
 import type { AttemptFilter } from "../../../src/webhooks/delivery-model.ts";
-import type { DeliveryFilter } from "../../../src/webhooks/delivery-list-model.ts";
+import {
+  type DeliveryFilter,
+  WAITING_FOR_BATCH,
+} from "../../../src/webhooks/delivery-list-model.ts";
 import {
   attemptsOf,
   attemptsOfEvent,
@@ -27,7 +30,16 @@ import {
 import { failuresWithin, incidentsOf } from "../../../src/webhooks/queries/incidents.ts";
 import { pollStreams } from "../../../src/webhooks/queries/watch.ts";
 import { bucketFloor, READ_BY_EVENT, READ_PER_SLICE, SLICES } from "../../../src/webhooks/stats.ts";
-import { BUSY_MS, eventId, HOT, hotPerDay, NEIGHBOUR, other, type PlanSizes } from "./data.ts";
+import {
+  BUSY_MS,
+  eventId,
+  HOT,
+  HOT_BATCH,
+  hotPerDay,
+  NEIGHBOUR,
+  other,
+  type PlanSizes,
+} from "./data.ts";
 
 export interface PlanCase {
   readonly name: string;
@@ -146,6 +158,16 @@ function deliveries(): PlanCase[] {
       return createDeliveryList({ db })(subscription, { ...all, ...filter }, page);
     },
   });
+  const waiting = (name: string, bound: number, filter: Partial<DeliveryFilter>): PlanCase => ({
+    name: `events that wait for a batch, ${name}`,
+    bound,
+    run: async (db) => {
+      const subscription = await subscriptionById(db, HOT_BATCH.partnerId, HOT_BATCH.id);
+      if (subscription === undefined) throw new Error("The subscription is gone.");
+      const given = { ...all, ...filter, state: WAITING_FOR_BATCH } as const;
+      return createDeliveryList({ db })(subscription, given, { limit: 50, after: undefined });
+    },
+  });
   return [
     list("all", 30_000, {}),
     list("waiting", 700, { state: "waiting" }),
@@ -157,6 +179,8 @@ function deliveries(): PlanCase[] {
     // The maximum number of events of one review, each looked up in the attempts of every day.
     list("of a review", 60_000, { reviewId: 7 }),
     list("of an external id", 30_000, { externalReviewId: "ext-7" }),
+    waiting("unfiltered", 1_000, {}),
+    waiting("of a review", 10_000, { reviewId: 7 }),
     list("of 500 numbers", 60_000, { numbers: [{ first: 501, last: 1_000 }] }),
     {
       name: "events of 100 numbers",

@@ -34,6 +34,7 @@ import {
   type TroublePeriod,
 } from "./data/subscription-words.ts";
 import { diagnosisOf } from "./deliveries/attempt-words.ts";
+import { WaitingEvents } from "./deliveries/waiting-events.tsx";
 import { BatchWait } from "./stats/batch-wait.tsx";
 import { HealthSummary } from "./stats/health-summary.tsx";
 import { OverTime } from "./stats/over-time.tsx";
@@ -75,6 +76,7 @@ export function Overview({ subscription }: SubscriptionProps) {
           </Paper>
         )}
       </Loaded>
+      {subscription.delivery_kind === "batch" && <WaitingEvents subscription={subscription} />}
       <OverTime subscription={subscription} />
       <LatestEvents id={id} />
       <PastIncidents id={id} />

@@ -180,6 +180,20 @@ export const retryingOptions = (id: string, eventId: string) => {
   });
 };
 
+/** Number of events that the page lists of those that wait for a batch. */
+const WAITING_LISTED = 10;
+
+/** Reads the newest events that wait for the next batch of a subscription. */
+export const waitingOptions = (reader: Reader, id: string) =>
+  queryOptions({
+    queryKey: subscriptionKey(id, "waiting-for-batch"),
+    queryFn: async () => {
+      const filter = { state: "waiting_for_batch" };
+      return (await readDeliveries(reader, id, filter, { limit: WAITING_LISTED })).data;
+    },
+    refetchInterval: LIST_MS,
+  });
+
 const DELIVERIES_PER_PAGE = 100;
 
 export function readDeliveries(

@@ -119,7 +119,8 @@ async function countPart(reader: Reader, id: string, { filter, isOf }: Part): Pr
   let cursor: string | undefined;
   for (let read = 0; read < MAX_PAGES; read++) {
     const page = await readDeliveries(reader, id, filter, { cursor });
-    for (const one of page.data) if (isOf(one)) counts[one.state] += 1;
+    for (const one of page.data)
+      if (isOf(one) && one.state !== "waiting_for_batch") counts[one.state] += 1;
     cursor = page.next_cursor ?? undefined;
     if (cursor === undefined) break;
   }

@@ -93,6 +93,10 @@ function settingActions(reader: Reader, queries: QueryClient, id: string) {
       queries.setQueryData(queryKey, await answerOf(subscription.disable.post()));
       void queries.invalidateQueries({ queryKey: WEBHOOKS });
     },
+    sendBatch: async () => {
+      queries.setQueryData(queryKey, await answerOf(subscription.batch.post()));
+      void queries.invalidateQueries({ queryKey: WEBHOOKS });
+    },
     /**
      * Deletes the subscription and its cached data. `onRemoved` must navigate away from the subscription's
      * pages, because they would read the deleted subscription again.

@@ -19,18 +19,14 @@ import {
 } from "../../../ui/time.tsx";
 import { type FollowAttempts, useIsReadOnly } from "../data/data.ts";
 import { type DeliveryFilter, type Outcome, OUTCOMES } from "../data/filters.ts";
-import {
-  isTest,
-  type ListedDelivery,
-  type Subscription,
-  type SubscriptionProps,
-} from "../data/reads.ts";
+import { type ListedDelivery, type Subscription, type SubscriptionProps } from "../data/reads.ts";
 import { listedFilterOf } from "../data/resent.ts";
 import { MAX_COUNTED } from "../data/subscription-words.ts";
 import { BatchWait } from "../stats/batch-wait.tsx";
 import { ATTEMPTS, diagnosisOf, OUTCOME_WORDS, phraseOf } from "./attempt-words.ts";
 import css from "./delivery-list.module.css";
 import { RedeliverButton } from "./redeliver-button.tsx";
+import { Review } from "./review.tsx";
 import { useDeliveries } from "./use-deliveries.ts";
 
 interface DeliveryListProps {
@@ -266,20 +262,6 @@ function NoDeliveries({ subscription, filter, pages }: NoDeliveriesProps) {
 }
 
 const DOTS = 5;
-
-function Review({ delivery }: { readonly delivery: ListedDelivery }) {
-  const { review_id: id, rate, store_name: store } = delivery;
-  if (isTest(delivery)) return <span className="finding">Test</span>;
-  if (id === null) return <span className="finding">{store ?? "–"}</span>;
-  return (
-    <>
-      <span>
-        {rate !== null && <span title={`${rate} of 5 stars`}>{rate} ★ · </span>}#{id}
-      </span>{" "}
-      <span className="finding">{store}</span>
-    </>
-  );
-}
 
 function Dots({ delivery: { attempts } }: { readonly delivery: ListedDelivery }) {
   const shown = attempts.slice(-DOTS);

@@ -7,6 +7,7 @@ import { useIsReadOnly, useReader } from "../data/data.ts";
 import {
   type Attempt,
   type Delivery,
+  type ListedDelivery,
   retryingOptions,
   subscriptionOptions,
 } from "../data/reads.ts";
@@ -16,7 +17,7 @@ import { ATTEMPTS } from "./attempt-words.ts";
 
 interface RedeliverButtonProps extends Pick<ButtonProps, "size"> {
   readonly id: string;
-  readonly delivery: Pick<Delivery, "event_id" | "state"> & {
+  readonly delivery: Pick<Delivery | ListedDelivery, "event_id" | "state"> & {
     readonly attempts: readonly Pick<Attempt, "attempt">[];
   };
 }
