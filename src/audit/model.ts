@@ -173,9 +173,10 @@ export const AUDIT_ACTIONS = [
   "DATA_EXPORTED",
   // Audit row of an export of the audit log, at most once per user and hour of the clock; no details.
   "AUDIT_EXPORTED",
-  // Audit rows of an audit webhook that was set or removed; details: host; if it was set, also start (oldest, newest or
-  // null).
+  // Audit rows of an audit webhook that was set, tested or removed; details: host; if it was set, also start (oldest,
+  // newest or null).
   "AUDIT_WEBHOOK_SET",
+  "AUDIT_WEBHOOK_TESTED",
   "AUDIT_WEBHOOK_REMOVED",
   // Audit row of an operator who read data of a partner, at most once per operator, partner, kind of data and hour of
   // the clock; details: partner_id (null for a list of several partners), kind.

@@ -348,6 +348,16 @@ export async function putAuditWebhook(
   return onlyRow(rows);
 }
 
+/** Makes the next POST of the audit webhook due, and returns its settings; undefined if there are none. */
+export async function hurryAuditWebhook(tx: Tx, now: Date): Promise<AuditWebhook | undefined> {
+  const [row] = await tx
+    .update(auditWebhooks)
+    .set({ nextAt: now })
+    .where(isPlatformRow)
+    .returning();
+  return row;
+}
+
 /** Deletes the settings of the audit webhook and returns them; undefined if there are none. */
 export async function deleteAuditWebhook(tx: Tx): Promise<AuditWebhook | undefined> {
   const [row] = await tx.delete(auditWebhooks).where(isPlatformRow).returning();

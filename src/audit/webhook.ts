@@ -87,6 +87,23 @@ export async function putAuditWebhook(
   return { ...saved, secret: standardSecret(secret) };
 }
 
+/**
+ * Writes an audit row that says that the audit webhook is tested, and makes the next POST due. The forwarder sends the
+ * row like every other. Throws `not_found` if there is no audit webhook.
+ */
+export async function testAuditWebhook(
+  { db, clock }: Pick<WebhookDeps, "db" | "clock">,
+  { principal: actor, requestContext }: Caller,
+): Promise<void> {
+  const at = clock.now();
+  await db.transaction(async (tx) => {
+    const tested = await queries.hurryAuditWebhook(tx, at);
+    if (tested === undefined) throw new Problem("not_found");
+    const details = hostOf(tested.url);
+    await recordAudit(tx, { at, action: "AUDIT_WEBHOOK_TESTED", actor, requestContext, details });
+  });
+}
+
 /** Deletes the audit webhook. Throws `not_found` if there is none. */
 export async function removeAuditWebhook(
   { db, clock }: Pick<WebhookDeps, "db" | "clock">,

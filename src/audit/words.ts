@@ -82,6 +82,7 @@ export const ACTION_WORDS: Readonly<Record<AuditAction, string>> = {
   DATA_EXPORTED: "exported data",
   AUDIT_EXPORTED: "exported the audit log",
   AUDIT_WEBHOOK_SET: "set the audit webhook",
+  AUDIT_WEBHOOK_TESTED: "tested the audit webhook",
   AUDIT_WEBHOOK_REMOVED: "removed the audit webhook",
   TENANT_READ: "read data of [a partner]",
   INBOX_RETRIED: "retried a rejected action",

@@ -64,14 +64,13 @@ export const externalId = Object.assign(storableText([1, EXTERNAL_ID_CHARS]), {
 });
 const externalIdOrNull = orNull(externalId, {
   explain: `must be text of 1 to ${EXTERNAL_ID_CHARS} characters, or null`,
-  description: "The platform's own id, or null.",
 });
 /** The field `external_id` for the body of a new record. `changedExternalId` is the field for the body of a change. */
 export const withExternalId = { external_id: Type.Optional(externalId) };
 export const changedExternalId = { external_id: externalIdOrNull };
 /** Response fields with which a platform synchronizes its records with those of ReviewRelay. */
 export const syncedFields = {
-  external_id: orNull(Type.String(), { description: "The platform's own id, or null." }),
+  external_id: orNull(Type.String(), { description: "The platform's own id." }),
   updated_at: instantAnswer(),
 };
 export const updatedSince = { updated_since: Type.Optional(instantText()) };
@@ -342,6 +341,7 @@ export const UserObject = Type.Object(
     store_ids: Type.Array(Type.Integer()),
     is_active: Type.Boolean(),
     has_password: Type.Boolean(),
+    is_invited: Type.Boolean(),
     locked_until: orNull(instantAnswer()),
     created_at: instantAnswer(),
     ...syncedFields,

@@ -10,8 +10,10 @@ import {
   putAuditWebhook,
   removeAuditWebhook,
   showAuditWebhook,
+  testAuditWebhook,
 } from "../audit/webhook.ts";
 import { errorResponse } from "../http/errors.ts";
+import { NO_FIELDS } from "../http/fields.ts";
 import { searchPageAnswer, listSchema, pageOf } from "../http/list.ts";
 import type { RuleInput } from "../http/rules.ts";
 import { shown, shownAs } from "../http/shown.ts";
@@ -120,6 +122,23 @@ function auditWebhookRoutes(deps: AdminRouteDeps) {
           summary: "Set the audit webhook; its new secret is shown once",
           description:
             "Sends the rows of the audit log to a URL, in order and at least once, signed as in Standard Webhooks. Each request creates a new secret.",
+        },
+      },
+    )
+    .post(
+      "/test",
+      async ({ principal, requestContext, status }) => {
+        await testAuditWebhook(deps, { principal, requestContext });
+        return status(204, undefined);
+      },
+      {
+        access: changing,
+        body: NO_FIELDS,
+        response: { 204: Type.Void(), 404: errorResponse("not_found") },
+        detail: {
+          operationId: "testAuditWebhook",
+          summary: "Send a test to the audit webhook",
+          description: "A row of the audit log, sent at once.",
         },
       },
     )

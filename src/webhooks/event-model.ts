@@ -184,7 +184,10 @@ const MEANINGS: Readonly<Record<string, string>> = {
   "metadata.user_id": "Id of the user to whom the review is assigned.",
   "metadata.test": "Marks a test, whose metadata has no other fields.",
   "store.id": "Id of the store.",
+  "review.review_site_id": "Id of the review site.",
+  "review_site.review_site_id": "Id of the review site.",
   "review_site.name": "Name of the review site.",
+  review_history_id: "Id of the row in the review history.",
   review_id: "Id of the review.",
 };
 

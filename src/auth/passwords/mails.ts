@@ -60,7 +60,7 @@ export function codeMail(
       `Use the button below, or enter this code on the page “Choose a new password”. It works once and ${ends}.`,
     ],
     after: [
-      "After that, you can request another code with “Forgot your password?” at the sign-in. A new password ends all your sessions and access tokens.",
+      "If the code has expired, request another one with “Forgot your password?” on the sign-in page. Choosing a new password ends all your sessions and access tokens.",
       `If you did not ask ${support} for this, ignore this email. Do not share the code with anyone: our support never asks for it.`,
     ],
     reason: `You get this email because ${support} started a password reset for this address.`,

@@ -13,6 +13,17 @@ import type { Employer, User, UserQuery } from "../model.ts";
 import { companyNames, isPartnerOfCompany, isPerson, partners } from "../../auth/access/queries.ts";
 import { changedSince, type Changes, isWanted, type Wanted } from "./companies.ts";
 
+/** Reads the identities of the user of the surrounding statement at identity providers. */
+const identitiesOfUser = (db: DbOrTx) =>
+  db
+    .select({ userId: ssoIdentities.userId })
+    .from(ssoIdentities)
+    .where(eq(ssoIdentities.userId, users.id));
+
+/** Condition for users who can sign in: by a password, or by an identity at an identity provider. */
+const canSignIn = (db: DbOrTx) =>
+  sql`(${users.passwordHash} is not null or ${exists(identitiesOfUser(db))})`;
+
 /** SQL expression for the digest of a user's email, equal to that of `emailDigest` in src/auth/email.ts. */
 const digestOfEmail = sql`encode(sha256(convert_to(coalesce(${users.normalEmail}, ${users.email}), 'UTF8')), 'hex')`;
 
@@ -32,6 +43,7 @@ function selectUsers(db: DbOrTx) {
       company: { id: companies.id, type: companies.type, name: companies.name },
       isActive: users.isActive,
       hasPassword: isNotNull(users.passwordHash).mapWith(Boolean),
+      isInvited: sql`${users.isActive} and not ${canSignIn(db)}`.mapWith(Boolean),
       storeIds: arrayOf(ownStores),
       lockedUntil: signInLocks.lockedUntil,
       externalId: users.externalId,
@@ -195,14 +207,8 @@ export async function isLastOfRole(
     .for("no key update");
   // The identities are read by a separate statement after the locks. The statement that waits for the locks would still
   // see identities that were deleted while it waited.
-  const identities = tx
-    .select({ userId: ssoIdentities.userId })
-    .from(ssoIdentities)
-    .where(eq(ssoIdentities.userId, users.id));
-  const canSignIn = sql`${users.passwordHash} is not null or ${exists(identities)}`.mapWith(
-    Boolean,
-  );
-  const rows = await tx.select({ id: users.id, canSignIn }).from(users).where(isOfRole);
+  const may = { id: users.id, canSignIn: canSignIn(tx).mapWith(Boolean) };
+  const rows = await tx.select(may).from(users).where(isOfRole);
   const isActive = rows.some((one) => one.id === id);
   return isActive && !rows.some((one) => one.id !== id && one.canSignIn);
 }

@@ -69,6 +69,21 @@ describe("the settings", () => {
     }
   });
 
+  test("are tested by a row of the audit log, which is due at once even in a pause", async () => {
+    const askTest = () => api.call("POST", "/admin/audit-webhook/test", { token: tokens.root });
+    expect((await askTest()).status).toBe(404);
+    await ask("PUT", { url: receiver.url });
+    await database.db.sql`
+      update audit_webhooks set failures = 3, failed_at = now(), last_error = 'http_503',
+             next_at = now() + interval '5 min'`;
+    expect(await forwarder().chunk()).toEqual({ rows: 0 });
+    expect((await askTest()).status).toBe(204);
+    await forwarder().chunk();
+    const { host } = new URL(receiver.url);
+    expect(sent().at(-1)).toMatchObject({ action: "AUDIT_WEBHOOK_TESTED", details: { host } });
+    expect((await ask("GET")).body).toMatchObject({ failures: 0, oldest_waiting_at: null });
+  });
+
   test.each([
     [{ url: "http://10.0.0.1/x" }, "url"],
     [{ url: "http://127.0.0.1/x", start: "middle" }, "start"],

@@ -261,6 +261,12 @@ describe.skipIf(lacks("chromium"))("an operator, in a browser", () => {
       const [{ state } = { state: "none" }] = await sql<{ state: string }[]>`
         select state from inbox`;
       expect(state).toBe("waiting");
+      await sql`update inbox set state = 'rejected', errors = '{"review_id": "is required"}'`;
+      await row.getByText("Retried once").waitFor();
+      await page.getByRole("checkbox", { name: "Select all 1 shown" }).click();
+      await walk.look("selected");
+      await button(page, "Retry 1 action").click();
+      await page.getByText("1 action sent again.").waitFor();
       await page.getByRole("tab", { name: "Waiting (1)" }).click();
       await button(row, "Delete action assign-1").click();
       await walk.look("delete");

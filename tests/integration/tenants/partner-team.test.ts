@@ -28,6 +28,7 @@ describe("the team", () => {
       role: "partner_admin",
       company_id: tenants.partners[0].id,
       has_password: false,
+      is_invited: true,
     });
     expect((await mailsTo(api.deps, email)).map(({ kind }) => kind)).toEqual(["invitation"]);
     expect(emailsOf(await get("users"))).toContain(email);

@@ -21,6 +21,7 @@ describe("a new user", () => {
       store_ids: [],
       is_active: true,
       has_password: true,
+      is_invited: false,
       locked_until: null,
     });
     expect(made.text).not.toContain("argon2");

@@ -665,7 +665,9 @@ function conditionInWords(health: Record<string, unknown>): string {
   const { condition, success_rate_1h: rate, blocked_attempts: blocked } = health;
   if (typeof condition !== "string") return "Disabled";
   const words = sentence(condition === "healthy" && blocked !== 0 ? "retrying" : condition);
-  return typeof rate === "number" ? `${words}, success rate (1 h) ${percent(rate)}` : words;
+  return typeof rate === "number"
+    ? `${words}, with a success rate of ${percent(rate)} in the last hour`
+    : words;
 }
 
 /** Returns the first and the last failed attempt of an incident in the words of a mail, from the lists of the API. */

@@ -73,6 +73,12 @@ export function StateBadge({ state }: { readonly state: string }) {
   return <Tag color={stateColor(state)}>{stateWord(state)}</Tag>;
 }
 
+const SUMMARY_LOOKS = {
+  true: { color: "teal", icon: "check" },
+  false: { color: "yellow", icon: "alert" },
+  null: { color: "gray", icon: "clock" },
+} as const;
+
 /** Shows the overall state of a page in one sentence above the details. */
 export function StateSummary({
   isWell,
@@ -80,16 +86,18 @@ export function StateSummary({
   children,
   action,
 }: {
-  readonly isWell: boolean;
+  /** Null if nothing tells yet whether all is well. */
+  readonly isWell: boolean | null;
   readonly title: string;
   readonly children?: ReactNode;
   readonly action?: ReactNode;
 }) {
+  const look = SUMMARY_LOOKS[`${isWell}`];
   return (
     <Paper withBorder p="md" component={Group} justify="space-between" gap="sm">
       <Group gap="md" align="flex-start" flex="1 1 280px" wrap="nowrap">
-        <ThemeIcon variant="light" color={isWell ? "teal" : "yellow"} size={36} radius="xl">
-          <Icon name={isWell ? "check" : "alert"} />
+        <ThemeIcon variant="light" color={look.color} size={36} radius="xl">
+          <Icon name={look.icon} />
         </ThemeIcon>
         <output className="shrinks">
           <Text fw={650} component="span" display="block">

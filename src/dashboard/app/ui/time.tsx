@@ -1,6 +1,6 @@
 import { Button, Group, Tooltip } from "@mantine/core";
 import { useLocalStorage } from "@mantine/hooks";
-import { useEffect, useLayoutEffect, useState } from "react";
+import { useLayoutEffect, useState, useSyncExternalStore } from "react";
 
 import { apiErrorOf } from "../api/client.ts";
 import { inWords } from "./format.ts";
@@ -168,14 +168,46 @@ function untilText(seconds: number): string {
 
 const COUNT_MS = 250;
 
+/** Age in ms at which the time of a shared clock is read again for a component that begins to use it. */
+const STALE_MS = 1_000;
+
+/** Creates a clock that ticks while components use it. All of them see the same time. */
+function sharedClock(everyMs: number) {
+  const listeners = new Set<() => void>();
+  let now = Date.now();
+  let timer: ReturnType<typeof setInterval> | undefined;
+  const isStale = () => Math.abs(Date.now() - now) >= STALE_MS;
+  const tick = () => {
+    now = Date.now();
+    for (const listener of listeners) listener();
+  };
+  return {
+    read: () => {
+      if (listeners.size === 0 && isStale()) now = Date.now();
+      return now;
+    },
+    subscribe: (listener: () => void) => {
+      listeners.add(listener);
+      timer ??= setInterval(tick, everyMs);
+      if (isStale()) tick();
+      return () => {
+        listeners.delete(listener);
+        if (listeners.size > 0) return;
+        clearInterval(timer);
+        timer = undefined;
+      };
+    },
+  };
+}
+
+/** Clocks of the pages by interval, so that all times of a page change together. */
+const clocks = new Map<number, ReturnType<typeof sharedClock>>();
+
 /** Returns the current time in ms, and renders the component again after each interval of `everyMs`. */
 export function useNow(everyMs: number): number {
-  const [now, setNow] = useState(() => Date.now());
-  useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), everyMs);
-    return () => clearInterval(timer);
-  }, [everyMs]);
-  return now;
+  const clock = clocks.get(everyMs) ?? sharedClock(everyMs);
+  clocks.set(everyMs, clock);
+  return useSyncExternalStore(clock.subscribe, clock.read);
 }
 
 /** Returns the whole seconds until a time in ms, and updates them. Returns 0 if there is no time or it has passed. */

@@ -31,9 +31,9 @@ test.each([...ALERT_KINDS])(
 );
 
 test.each([
-  ["failing", 0.4251, "Failing, success rate (1 h) 42.5%"],
-  ["degraded", 0.999, "Degraded, success rate (1 h) 99.9%"],
-  ["healthy", 1, "Retrying, success rate (1 h) 100%"],
+  ["failing", 0.4251, "Failing, with a success rate of 42.5% in the last hour"],
+  ["degraded", 0.999, "Degraded, with a success rate of 99.9% in the last hour"],
+  ["healthy", 1, "Retrying, with a success rate of 100% in the last hour"],
   ["failing", null, "Failing"],
   [null, 0, "Disabled"],
 ] as const)(

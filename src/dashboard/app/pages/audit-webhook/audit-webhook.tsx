@@ -1,5 +1,5 @@
-import { Code, Group, Stack, Text, TextInput } from "@mantine/core";
-import { useQuery } from "@tanstack/react-query";
+import { Button, Code, Group, Stack, Text, TextInput } from "@mantine/core";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 
 import { useApi } from "../../session/session.tsx";
@@ -8,9 +8,10 @@ import { ConfirmedAction, DialogButton } from "../../ui/dialog.tsx";
 import { Choice, Form, useForm } from "../../ui/form.tsx";
 import { counted, number } from "../../ui/format.ts";
 import { Facts, PageHeader, Section, TextLink } from "../../ui/layout.tsx";
+import { notify } from "../../ui/notify.ts";
 import { SecretDialog } from "../../ui/secret.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";
-import { Countdown, ExactTime, Time } from "../../ui/time.tsx";
+import { Countdown, ExactTime, LastUsed, Time } from "../../ui/time.tsx";
 import {
   type AuditWebhook,
   auditWebhookOptions,
@@ -89,7 +90,7 @@ function Shown({ webhook, onSecret }: ShownProps) {
         <Facts
           facts={[
             ["URL", <Code key="url">{url}</Code>],
-            ["Last accepted", <Time key="accepted" at={webhook.delivered_at} />],
+            ["Last accepted", <LastUsed key="accepted" at={webhook.delivered_at} />],
             [
               "Oldest unsent entry",
               webhook.oldest_waiting_at === null ? (
@@ -109,6 +110,7 @@ function Shown({ webhook, onSecret }: ShownProps) {
           ]}
         />
       </Section>
+      <SendTest webhook={webhook} />
       <Section
         title="Secret and removal"
         description="The secret is shown only when it is made. A new one replaces it immediately."
@@ -119,14 +121,77 @@ function Shown({ webhook, onSecret }: ShownProps) {
   );
 }
 
+/** Returns whether the receiver has accepted a request since the URL or the secret was set. */
+const hasAccepted = ({ delivered_at: accepted, updated_at: set }: AuditWebhook) =>
+  accepted !== null && Date.parse(accepted) >= Date.parse(set);
+
+/** Button that sends a test, and below it what became of the test. */
+function SendTest({ webhook }: Pick<ShownProps, "webhook">) {
+  const { test } = useAuditWebhookActions();
+  const [before, setBefore] = useState<AuditWebhook>();
+  const { mutate, isPending } = useMutation({
+    mutationFn: test,
+    onMutate: () => setBefore(webhook),
+    onError: (error) => {
+      setBefore(undefined);
+      notify.failed(error);
+    },
+  });
+  return (
+    <Section
+      title="Test"
+      description="Adds a test entry to the audit log and sends it at once, together with any entries that still wait."
+      actions={
+        <Button variant="default" loading={isPending} onClick={() => mutate()}>
+          Send test
+        </Button>
+      }
+    >
+      {before && <TestResult before={before} now={webhook} />}
+    </Section>
+  );
+}
+
+interface TestResultProps {
+  /** The audit webhook before the test, and now. */
+  readonly before: AuditWebhook;
+  readonly now: AuditWebhook;
+}
+
+function TestResult({ before, now }: TestResultProps) {
+  const { last_error: error } = now;
+  if (now.delivered_at !== before.delivered_at && now.oldest_waiting_at === null)
+    return (
+      <StateSummary isWell title="Test accepted">
+        The receiver answered with a status from 200 to 299.
+      </StateSummary>
+    );
+  if (error !== null && error.at !== before.last_error?.at)
+    return (
+      <StateSummary isWell={false} title="Test not accepted">
+        Last attempt <Time at={error.at} />: {errorInWords(error.error)}. It is repeated until it is
+        accepted.
+      </StateSummary>
+    );
+  return (
+    <StateSummary isWell={null} title="Sending the test…">
+      This takes a few seconds.
+    </StateSummary>
+  );
+}
+
 function Progress({ webhook }: Pick<ShownProps, "webhook">) {
   const { failures, last_error: error, next_attempt_at: next } = webhook;
   const { oldest_waiting_at: oldest } = webhook;
   if (failures > 0)
     return (
-      <StateSummary isWell={false} title={`The last ${counted(failures, "request")} failed`}>
+      <StateSummary
+        isWell={false}
+        title={`The last ${failures === 1 ? "request" : counted(failures, "request")} failed`}
+      >
         {error !== null && (
           <>
+            {!hasAccepted(webhook) && "This URL has not accepted a request yet. "}
             Last error <Time at={error.at} />: {errorInWords(error.error)}.{" "}
           </>
         )}
@@ -135,6 +200,12 @@ function Progress({ webhook }: Pick<ShownProps, "webhook">) {
             Next attempt <Countdown to={next} />. Nothing is lost meanwhile.
           </>
         )}
+      </StateSummary>
+    );
+  if (!hasAccepted(webhook))
+    return (
+      <StateSummary isWell={null} title="Nothing sent yet">
+        The first entries follow within seconds.
       </StateSummary>
     );
   return (
@@ -213,7 +284,7 @@ function WebhookForm({ webhook, onClose, onSecret }: WebhookFormProps) {
     >
       <TextInput
         label="URL"
-        description="An https URL that accepts JSON. It must answer with a status from 200 to 299."
+        description="The address that receives JSON. It must answer with a status from 200 to 299."
         placeholder="https://"
         type="url"
         required

@@ -4,7 +4,7 @@ import { answerOf, type ApiClient, apiErrorOf, type DataOf } from "../../api/cli
 import { useApi } from "../../session/session.tsx";
 import { useRefresh } from "../../ui/pages.ts";
 
-const READ_AGAIN_MS = 5_000;
+const READ_AGAIN_MS = 2_000;
 
 /** Reads the audit webhook with its progress; null if there is none. */
 export const auditWebhookOptions = (api: ApiClient) =>
@@ -41,6 +41,7 @@ export function useAuditWebhookActions() {
       const body = { url: url.trim(), ...(start !== "here" && { start }) };
       return (await inBackground(answerOf(webhook.put(body)))).secret;
     },
+    test: () => andRead(answerOf(webhook.test.post())),
     remove: () => andRead(answerOf(webhook.delete())),
   };
 }

@@ -73,7 +73,7 @@ export function CompanySwitch({ type, company }: CompanySwitchProps) {
       isActive={isActive}
       name={name}
       onSwitch={(next) => setActive(type, id, next)}
-      done={`${name} ${isActive ? "deactivated: nobody there is signed in" : "activated"}.`}
+      done={isActive ? `${name} deactivated. Its users are signed out.` : `${name} activated.`}
     >
       {isActive ? DEACTIVATION_WORDS[type] : ACTIVATION_WORDS[type]}
     </ActiveSwitch>

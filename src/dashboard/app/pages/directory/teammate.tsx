@@ -16,7 +16,7 @@ import { RecentActivity } from "../audit/recent.tsx";
 import { userState } from "../users/user-state.tsx";
 import { UserSwitch } from "../users/user-switch.tsx";
 import { type TeamUser, useTeamActions, wholeTeamOptions } from "../partner/data.ts";
-import { ResendInvitation, useHasSso } from "../partner/invited.tsx";
+import { ResendInvitation } from "../partner/invited.tsx";
 
 const BACK = { href: "/team", title: "Team" };
 
@@ -50,7 +50,6 @@ function MemberPage({ user, isLastOwner }: MemberProps) {
   const { user: me } = useSession();
   const isOwner = me.role === "partner_owner";
   const { id, name, email, role, is_active: isActive } = user;
-  const hasSso = useHasSso(user);
   return (
     <>
       <PageHeader
@@ -58,7 +57,7 @@ function MemberPage({ user, isLastOwner }: MemberProps) {
         back={BACK}
         description={
           <Group gap="xs">
-            <StateBadge state={userState(user, hasSso)} />
+            <StateBadge state={userState(user)} />
             <span>{roleName(role)}</span>
           </Group>
         }

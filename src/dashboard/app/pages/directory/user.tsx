@@ -4,6 +4,7 @@ import type { ReactNode } from "react";
 import { useParams } from "wouter";
 
 import { isErased } from "../../api/erased.ts";
+import { useCredentials } from "../../session/credentials.ts";
 import { roleName } from "../../session/roles.ts";
 import { useApi } from "../../session/session.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
@@ -13,14 +14,14 @@ import { idOf } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { Facts, PageHeader, Section, TextLink } from "../../ui/layout.tsx";
 import { NotFound, UnreadRecord } from "../../ui/states.tsx";
-import { ExactTime } from "../../ui/time.tsx";
+import { ExactTime, Time } from "../../ui/time.tsx";
 import { RecentActivity } from "../audit/recent.tsx";
 import { useInactivePartner } from "../companies/company-switches.tsx";
 import { type Account, accountOptions } from "../companies/data.ts";
-import { type User, userOptions, useUserActions } from "../users/data.ts";
+import { lastSignInOptions, type User, userOptions, useUserActions } from "../users/data.ts";
 import { AccessSections } from "./user-access.tsx";
 import { EditUser } from "../users/user-form.tsx";
-import { WhileLocked } from "../users/user-state.tsx";
+import { userState, WhileLocked } from "../users/user-state.tsx";
 import { UserSwitch } from "../users/user-switch.tsx";
 
 const BACK = { href: "/users", title: "Users" };
@@ -93,7 +94,7 @@ function UserPage({ user }: UserProps) {
         back={BACK}
         description={
           <Group gap="xs">
-            <StateBadge state={isActive && inactive === undefined ? "active" : "inactive"} />
+            <StateBadge state={inactive === undefined ? userState(user) : "inactive"} />
             <span>
               {roleName(role)} at <Company company={company} />
             </span>
@@ -162,6 +163,7 @@ interface AccessProps extends UserProps {
 function Access({ user, inactive }: AccessProps) {
   const { unlock, invite } = useUserActions();
   const { id, name, email, is_active: isActive, locked_until: until } = user;
+  const hasSso = useHasSso(user);
   return (
     <>
       {inactive !== undefined && (
@@ -187,7 +189,7 @@ function Access({ user, inactive }: AccessProps) {
       </WhileLocked>
       {isActive && inactive === undefined && !user.has_password && (
         <Notice
-          title="No password set"
+          title={user.is_invited ? "Invitation not accepted yet" : "No password set"}
           action={
             <ActionButton
               label="Invite again"
@@ -197,11 +199,25 @@ function Access({ user, inactive }: AccessProps) {
             />
           }
         >
-          {name} can sign in with the invitation that we emailed, or by single sign-on.
+          {user.is_invited
+            ? `${name} can sign in with the invitation that we emailed to ${email}${hasSso ? ", or by single sign-on" : ""}.`
+            : `${name} signs in by single sign-on. Another invitation lets them set a password, too.`}
         </Notice>
       )}
     </>
   );
+}
+
+/** Returns whether the email domain of an invited user has single sign-on. */
+function useHasSso({ email, is_invited: isInvited }: User) {
+  const { discover } = useCredentials();
+  const { data } = useQuery({
+    queryKey: ["sign-in-methods", email.split("@").at(-1)],
+    queryFn: () => discover(email),
+    enabled: isInvited,
+    staleTime: Infinity,
+  });
+  return data?.sso === true;
 }
 
 interface NoticeProps {
@@ -245,6 +261,7 @@ function Details({ user, stores }: DetailsProps) {
           ],
           ...(own.length > 0 ? ([["Stores", own.join(", ")]] as const) : []),
           ["Password", user.has_password ? "Set" : "Not set"],
+          ["Last sign-in", <LastSignIn key="sign-in" user={user} />],
           ["Created", <ExactTime key="created" at={user.created_at} />],
           ["External ID", user.external_id ?? "None"],
           ["ID", <CopyableId key="id" id={String(user.id)} label="Copy the user ID" />],
@@ -252,4 +269,10 @@ function Details({ user, stores }: DetailsProps) {
       />
     </Section>
   );
+}
+
+function LastSignIn({ user: { id } }: UserProps) {
+  const { data: at } = useQuery(lastSignInOptions(useApi(), id));
+  if (at === undefined) return "…";
+  return at === null ? "None in the audit log" : <Time at={at} />;
 }

@@ -7,6 +7,12 @@ export function partsOf(action: unknown): { readonly event: string; readonly id:
   return { event: textOf(fields["event"]) || "Unreadable action", id: textOf(fields["id"]) };
 }
 
+/** Names an action the same way everywhere: by its own id, or if it has none, by its row in the inbox. */
+export function nameOf(action: unknown, position: number): string {
+  const { id } = partsOf(action);
+  return id === "" ? `row ${position}` : `action ${id}`;
+}
+
 /** Number of allowed values that a reason shows without a click. */
 const SHOWN_VALUES = 4;
 

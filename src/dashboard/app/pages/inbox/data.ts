@@ -1,7 +1,7 @@
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { useEffect, useEffectEvent, useState } from "react";
 
-import { answerOf, type ApiClient, pageAt } from "../../api/client.ts";
+import { answerOf, type ApiClient, ended, pageAt } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
 import { listOptions, type RowOf, useRefresh } from "../../ui/pages.ts";
 
@@ -54,11 +54,62 @@ export const inboxOptions = (api: ApiClient, state: InboxState) => ({
 
 export type InboxAction = RowOf<typeof inboxOptions>;
 
+/** Retries that one read of the audit log finds. */
+const READ_RETRIES = 100;
+
+/** How often an action was retried, and when last. `times` is null if earlier retries were not read. */
+export interface Retries {
+  readonly times: number | null;
+  readonly last: string;
+}
+
+/** Reads the newest retries from the audit log, by the position of their action. */
+const retriesOptions = (api: ApiClient) =>
+  queryOptions({
+    queryKey: ["audit-log", "inbox-retries"],
+    queryFn: async () => {
+      const query = { action: "INBOX_RETRIED", limit: READ_RETRIES };
+      const { data, next_cursor: next } = await answerOf(api.admin["audit-log"].get({ query }));
+      const retries = new Map<unknown, Retries>();
+      for (const { at, details } of data) {
+        const { position } = details;
+        const known = retries.get(position);
+        const times = next === null ? (known?.times ?? 0) + 1 : null;
+        retries.set(position, { times, last: known?.last ?? at });
+      }
+      return retries;
+    },
+  });
+
+/** Returns how often an action was retried; undefined if it was not. */
+export function useRetries({ position }: InboxAction): Retries | undefined {
+  return useQuery(retriesOptions(useApi())).data?.get(position);
+}
+
 /** Requests that take a rejected action again, or drop an action. Each request invalidates the cached inbox. */
 export function useInboxActions() {
   const { inbox } = useApi().admin;
-  const { andRead } = useRefresh(INBOX);
+  const { andRead, refresh } = useRefresh(INBOX);
+  /** Sends a request for each action, one after the other, and reads the inbox when they end. */
+  const forEach = async (
+    ids: readonly number[],
+    request: (id: number) => Promise<unknown>,
+    onProgress: (done: number) => void,
+  ) => {
+    try {
+      for (const [i, id] of ids.entries()) {
+        await request(id);
+        onProgress(i + 1);
+      }
+    } finally {
+      await refresh();
+    }
+  };
   return {
+    retryAll: (ids: readonly number[], onProgress: (done: number) => void) =>
+      forEach(ids, (id) => ended(inbox({ id }).retry.post()), onProgress),
+    dropAll: (ids: readonly number[], onProgress: (done: number) => void) =>
+      forEach(ids, (id) => ended(inbox({ id }).delete()), onProgress),
     retry: (id: number) => andRead(answerOf(inbox({ id }).retry.post())),
     drop: (id: number) => andRead(answerOf(inbox({ id }).delete())),
   };

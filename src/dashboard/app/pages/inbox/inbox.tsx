@@ -7,23 +7,26 @@ import { CodeBlock } from "../../ui/copy.tsx";
 import { ActionButton, ConfirmedAction, Dialog, useRowDialog } from "../../ui/dialog.tsx";
 import { useFilters } from "../../ui/filters.tsx";
 import { counted, number } from "../../ui/format.ts";
-import { CellText, Dimmed, PageHeader, PageLink, PageTabs } from "../../ui/layout.tsx";
-import { TableList } from "../../ui/list.tsx";
+import { CellText, Dimmed, Facts, PageHeader, PageLink, PageTabs } from "../../ui/layout.tsx";
+import { rowsOf, TableList } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";
-import { Time, useNow } from "../../ui/time.tsx";
+import { ExactTime, Time, useNow } from "../../ui/time.tsx";
 import { CompanyName } from "../companies/company-select.tsx";
 import { serviceOptions } from "../services/data.ts";
-import { partsOf, shortReason } from "./action-parts.ts";
+import { nameOf, partsOf, shortReason } from "./action-parts.ts";
 import {
   type InboxAction,
   inboxOptions,
   type InboxState,
+  type Retries,
   useInboxActions,
   useInboxStatus,
   useIsStuck,
+  useRetries,
 } from "./data.ts";
+import { Selected, SelectRow, useSelection } from "./selected.tsx";
 
 export function Page() {
   const { get, set } = useFilters(["tab"]);
@@ -101,10 +104,13 @@ function Actions({ state }: { readonly state: InboxState }) {
   const shown = useRowDialog<InboxAction>();
   const { row } = shown.dialog;
   const isRejected = state === "rejected";
+  const list = useList(inboxOptions(useApi(), state));
+  const selection = useSelection(rowsOf(list));
   return (
     <>
+      {isRejected && <Selected selection={selection} />}
       <TableList
-        list={useList(inboxOptions(useApi(), state))}
+        list={list}
         empty={
           <EmptyState icon="inbox" title={isRejected ? "No rejected action" : "No waiting action"}>
             {isRejected
@@ -115,23 +121,36 @@ function Actions({ state }: { readonly state: InboxState }) {
         table={{
           caption: `${isRejected ? "Rejected" : "Waiting"} actions, oldest first`,
           end: "Actions",
-          columns: (one) => columnsOf(one, () => shown.show(one)),
+          columns: (one) => ({
+            ...(isRejected && { Select: <SelectRow action={one} selection={selection} /> }),
+            ...columnsOf(one, () => shown.show(one)),
+          }),
         }}
       />
-      <Dialog {...shown.dialog} title={row === undefined ? "" : titleOf(row)} size="lg">
+      <Dialog
+        {...shown.dialog}
+        title={row === undefined ? "" : titled(nameOf(row.action, row.position))}
+        size="lg"
+      >
         {row && <Content action={row} />}
       </Dialog>
     </>
   );
 }
 
-const nameOf = ({ action, position }: InboxAction) => partsOf(action).id || `at ${position}`;
-const titleOf = (one: InboxAction) => `Action ${nameOf(one)}`;
+const titled = (name: string) => name.charAt(0).toUpperCase() + name.slice(1);
 
 /** Shows an action as the service inserted it, and why it was rejected. */
-function Content({ action: { action, errors } }: { readonly action: InboxAction }) {
+function Content({ action: one }: { readonly action: InboxAction }) {
+  const { action, errors } = one;
   return (
     <Stack>
+      <Facts
+        facts={[
+          ["Row", String(one.position)],
+          ["Inserted", <ExactTime key="inserted" at={one.inserted_at} />],
+        ]}
+      />
       {errors !== null && (
         <Alert color="red" icon={<Icon name="alert" />} title="Why it was rejected">
           <Problems errors={errors} hasValues />
@@ -161,7 +180,7 @@ function columnsOf(one: InboxAction, onShow: () => void) {
   return {
     Action: (
       <CellText title={event}>
-        {id === "" ? `Place ${one.position}` : <code title={id}>{shortId(id)}</code>}
+        {id === "" ? `Row ${one.position}` : <code title={id}>{shortId(id)}</code>}
       </CellText>
     ),
     Service: (
@@ -178,7 +197,7 @@ function columnsOf(one: InboxAction, onShow: () => void) {
       </>
     ),
     Inserted: <Time at={one.inserted_at} />,
-    ...(one.state === "rejected" && { Problem: <Problems errors={one.errors} /> }),
+    ...(one.state === "rejected" && { Problem: <Rejection action={one} /> }),
     Actions: <ActionButtons action={one} onShow={onShow} />,
   };
 }
@@ -191,6 +210,26 @@ function ServiceLink({ id }: { readonly id: number }) {
       <PageLink href={`/services/${id}`}>{data.name}</PageLink>
     </div>
   );
+}
+
+/** Shows why an action was rejected, and how often it was retried. */
+function Rejection({ action }: { readonly action: InboxAction }) {
+  const retries = useRetries(action);
+  return (
+    <>
+      <Problems errors={action.errors} />
+      {retries && (
+        <Dimmed>
+          {timesRetried(retries)} <Time at={retries.last} />
+        </Dimmed>
+      )}
+    </>
+  );
+}
+
+function timesRetried({ times }: Retries): string {
+  if (times === null) return "Last retried";
+  return times === 1 ? "Retried once," : `Retried ${times} times, last`;
 }
 
 interface ProblemsProps {
@@ -224,7 +263,7 @@ interface ActionButtonsProps {
 function ActionButtons({ action, onShow }: ActionButtonsProps) {
   const { retry, drop } = useInboxActions();
   const { position, state } = action;
-  const name = `action ${nameOf(action)}`;
+  const name = nameOf(action.action, position);
   return (
     <Group gap="xs" justify="flex-end" wrap="nowrap" className="row-actions">
       <Button size="xs" variant="default" onClick={onShow} aria-label={`Show ${name}`}>
@@ -235,7 +274,7 @@ function ActionButtons({ action, onShow }: ActionButtonsProps) {
           label="Retry"
           fullLabel={`Retry ${name}`}
           onClick={() => retry(position)}
-          done="Action sent again. If it still cannot be recorded, it comes back."
+          done="Action sent again. If it fails again, it comes back with the reason."
         />
       )}
       <ConfirmedAction

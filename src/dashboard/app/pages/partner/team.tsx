@@ -17,7 +17,7 @@ import {
   type TeamUser,
   useTeamActions,
 } from "./data.ts";
-import { ResendInvitation, useHasSso } from "./invited.tsx";
+import { ResendInvitation } from "./invited.tsx";
 
 /** Page of the partner's team. Owners can change the team; admins can only read it. */
 export function Page() {
@@ -76,13 +76,12 @@ interface MemberStateProps {
 }
 
 function MemberState({ user, isOwner }: MemberStateProps) {
-  const hasSso = useHasSso(user);
   return (
     <Group gap="xs">
       <div>
-        <UserState user={user} hasSso={hasSso} />
+        <UserState user={user} />
       </div>
-      {isOwner && userState(user, hasSso) === "invited" && (
+      {isOwner && userState(user) === "invited" && (
         <span className="on-top">
           <ResendInvitation user={user} />
         </span>

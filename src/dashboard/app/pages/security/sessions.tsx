@@ -1,4 +1,4 @@
-import { Button, Group } from "@mantine/core";
+import { Box, Button, Group } from "@mantine/core";
 import type { ReactNode } from "react";
 
 import { allPages, answerOf, type ApiClient, atCursor, ended } from "../../api/client.ts";
@@ -7,7 +7,7 @@ import { Tag } from "../../ui/badges.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { ConfirmedAction } from "../../ui/dialog.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { CellText, Dimmed, Section } from "../../ui/layout.tsx";
+import { CellText, Dimmed, Facts, Section } from "../../ui/layout.tsx";
 import { List, rowsOf } from "../../ui/list.tsx";
 import { ALL_PAGES, listOptions, type RowOf, useList, useRefresh } from "../../ui/pages.ts";
 import { ExactTime, LastUsed, Time } from "../../ui/time.tsx";
@@ -175,6 +175,16 @@ function EndSession({ session, onEnd }: EndSessionProps) {
       {user === undefined
         ? `${device} is signed out immediately.`
         : `${user} is signed out of ${device} immediately. Everything created with this session ends as well, except the personal access tokens below.`}
+      <Box mt="sm">
+        <Facts
+          facts={[
+            ["Signed in", methodOf(session)],
+            ["IP address", session.ip ?? "Unknown"],
+            ["Since", <ExactTime key="since" at={session.created_at} />],
+            ["Last used", <LastUsed key="used" at={session.last_used_at} />],
+          ]}
+        />
+      </Box>
     </ConfirmedAction>
   );
 }

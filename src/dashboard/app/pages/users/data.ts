@@ -44,6 +44,16 @@ export const userSessionsOptions = (api: ApiClient, id: number) =>
     ALL_PAGES,
   );
 
+/** Reads from the audit log when a user last signed in; null if the log has no sign-in of the user. */
+export const lastSignInOptions = (api: ApiClient, id: number) =>
+  queryOptions({
+    queryKey: ["audit-log", "last-sign-in", id],
+    queryFn: async () => {
+      const query = { actor_id: id, action: "AUTH_LOGIN", limit: 1 };
+      return (await answerOf(api.admin["audit-log"].get({ query }))).data[0]?.at ?? null;
+    },
+  });
+
 /** Reads the second factors of a user. */
 export const userFactorsOptions = (api: ApiClient, id: number) =>
   queryOptions({

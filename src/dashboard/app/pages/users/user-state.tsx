@@ -31,35 +31,31 @@ function UntilExpired({
 
 interface SignInUser {
   readonly is_active: boolean;
-  readonly has_password: boolean;
+  readonly is_invited: boolean;
 }
 
-/**
- * Returns the state of a user. `hasSso` says whether users of the domain can sign in without a password. Whoever can
- * do neither is invited, and has not accepted yet.
- */
-export function userState(user: SignInUser, hasSso: boolean): "active" | "inactive" | "invited" {
+/** Returns the state of a user, the same on every page. An invited user has not accepted the invitation yet. */
+export function userState(user: SignInUser): "active" | "inactive" | "invited" {
   if (!user.is_active) return "inactive";
-  return user.has_password || hasSso ? "active" : "invited";
+  return user.is_invited ? "invited" : "active";
 }
 
 interface UserStateProps {
   readonly user: SignInUser & {
     readonly id: number;
     readonly email: string;
+    readonly has_password: boolean;
     readonly locked_until: string | null;
   };
-  /** Whether the user can sign in without a password. If absent, nobody is shown as invited. */
-  readonly hasSso?: boolean;
   /** True if the user's company is inactive, so that nobody there can sign in. */
   readonly isSuspended?: boolean;
 }
 
 /** Shows whether a user can sign in: the state, a sign-in lock, and whether the user has a password. */
-export function UserState({ user, hasSso = true, isSuspended = false }: UserStateProps) {
+export function UserState({ user, isSuspended = false }: UserStateProps) {
   const { is_active: isActive, has_password: hasPassword, locked_until: until } = user;
   if (isErased(user)) return <StateBadge state="erased" />;
-  const state = isSuspended ? "inactive" : userState(user, hasSso);
+  const state = isSuspended ? "inactive" : userState(user);
   return (
     <>
       <Group gap={6}>
