@@ -115,7 +115,13 @@ export const companyObject = Type.Object(
 );
 
 export const planObject = Type.Object(
-  { id: Type.Integer(), name: Type.String(), features: Type.Array(Type.String()) },
+  {
+    id: Type.Integer(),
+    name: Type.String(),
+    features: Type.Array(Type.String()),
+    /** Number of accounts with the plan. Only the routes of operators show it. */
+    accounts: Type.Optional(Type.Integer({ description: "Accounts with it." })),
+  },
   {
     title: "Plan",
     examples: [{ id: 4, name: "Growth", features: ["webhooks"] }],

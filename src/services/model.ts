@@ -48,6 +48,19 @@ export type ServiceUpdate = Static<typeof ServiceChanges>;
 
 export const serviceQuery = Type.Object(pageQuery(isRowId));
 
+const token = {
+  id: Type.String(),
+  name: Type.String(),
+  created_at: instantAnswer(),
+  expires_at: instantAnswer(),
+  last_used_at: orNull(instantAnswer()),
+};
+export const ServiceTokenObject = Type.Object(token, {
+  title: "ServiceToken",
+  examples: [{ name: "Production", expires_at: "2027-06-01T12:00:00.000+00:00" }],
+});
+
+/** A service with its live tokens, of which it has few (contract 10.7). */
 export const ServiceObject = Type.Object(
   {
     id: Type.Integer(),
@@ -56,16 +69,17 @@ export const ServiceObject = Type.Object(
     partner_ids: orNull(Type.Array(Type.Integer()), {
       description: "Null for all partners.",
     }),
+    tokens: Type.Array(ServiceTokenObject, { description: "Live tokens." }),
     created_at: instantAnswer(),
     updated_at: instantAnswer(),
   },
   {
     title: "Service",
-    examples: [{ id: 5, name: "Reviews engine", partner_ids: [7] }],
+    examples: [{ id: 5, name: "Reviews engine", partner_ids: [7], tokens: [] }],
     description: "A service of the platform.",
   },
 );
-export type Service = RowOf<typeof ServiceObject>;
+export type Service = Omit<RowOf<typeof ServiceObject>, "tokens">;
 
 // ------------------------------------------------------------------------------------------------ tokens
 
@@ -82,18 +96,6 @@ export const ServiceTokenBody = Type.Object(
     examples: [{ name: "Production", expires_at: "2027-06-01T12:00:00.000+00:00" }],
   },
 );
-
-const token = {
-  id: Type.String(),
-  name: Type.String(),
-  created_at: instantAnswer(),
-  expires_at: instantAnswer(),
-  last_used_at: orNull(instantAnswer()),
-};
-export const ServiceTokenObject = Type.Object(token, {
-  title: "ServiceToken",
-  examples: [{ name: "Production", expires_at: "2027-06-01T12:00:00.000+00:00" }],
-});
 
 export const ServiceTokenWithSecret = Type.Object(
   { ...token, access_token: secretText({ description: "The token, shown once." }) },

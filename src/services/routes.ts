@@ -16,6 +16,7 @@ import * as actions from "./actions.ts";
 import {
   IntrospectAnswer,
   IntrospectBody,
+  type Service,
   ServiceBody,
   ServiceChanges,
   ServiceObject,
@@ -52,7 +53,12 @@ const reading = superAdmin();
  * for whole partners (contract 3.9).
  */
 const changing = withStepUp(inPerson(reading));
-const show = shownAs(ServiceObject);
+
+/** Converts a service, with its live tokens, into the response. */
+async function show(deps: ServiceRouteDeps, service: Service) {
+  const withTokens = await tokens.readTokens(deps, [service]);
+  return shown(ServiceObject, withTokens(service));
+}
 
 function adminBase({ checks, ...deps }: ServiceRouteDeps) {
   return new Elysia({ prefix: `${BASE_PATH}/admin/services`, tags: ["Administration"] })
@@ -66,7 +72,12 @@ function serviceListRoutes(deps: ServiceRouteDeps) {
       "",
       async ({ query }) => {
         const page = pageOf(query);
-        return listOf(await servicesOf(deps.db, page), page, { key: ({ id }) => String(id), show });
+        const rows = await servicesOf(deps.db, page);
+        const withTokens = await tokens.readTokens(deps, rows);
+        return listOf(rows, page, {
+          key: ({ id }) => String(id),
+          show: (one) => shown(ServiceObject, withTokens(one)),
+        });
       },
       {
         access: reading,
@@ -75,14 +86,17 @@ function serviceListRoutes(deps: ServiceRouteDeps) {
         detail: {
           operationId: "listServices",
           summary: "List services, newest first",
-          description: "Without their tokens.",
+          description: "With their live tokens, without the tokens themselves.",
         },
       },
     )
     .post(
       "",
       async ({ principal, requestContext, body, status }) =>
-        status(201, show(await actions.createService(deps, { principal, requestContext }, body))),
+        status(
+          201,
+          await show(deps, await actions.createService(deps, { principal, requestContext }, body)),
+        ),
       {
         access: changing,
         body: ServiceBody,
@@ -99,7 +113,7 @@ function serviceListRoutes(deps: ServiceRouteDeps) {
 
 function singleRoutes(deps: ServiceRouteDeps) {
   return adminBase(deps)
-    .get("/:id", ({ service }) => show(service), {
+    .get("/:id", ({ service }) => show(deps, service), {
       access: reading,
       service: true,
       response: { 200: ServiceObject },
@@ -112,7 +126,7 @@ function singleRoutes(deps: ServiceRouteDeps) {
     .patch(
       "/:id",
       async ({ principal, requestContext, service, body }) =>
-        show(await actions.updateService(deps, { principal, requestContext }, service, body)),
+        show(deps, await actions.updateService(deps, { principal, requestContext }, service, body)),
       {
         access: changing,
         service: true,

@@ -37,12 +37,12 @@ const booleanText = literals(["true", "false"]);
 
 // ------------------------------------------------------------------------------------------------ companies
 
-/** The platform's brand colour, which a company gets if its request names no colour. */
+/** The platform's brand colour, which a partner gets if its request names no colour. */
 export const DEFAULT_COLOR = "#1f6feb";
 
 /**
- * Fields for the branding of a company, which its users see. If a new company has no `primary_color`, it gets
- * `DEFAULT_COLOR`.
+ * Fields for the branding of a company, which its users see. If a new company has no `primary_color`, an account gets
+ * the color of its partner, and a partner `DEFAULT_COLOR`.
  */
 const brandFields = {
   primary_color: Type.Optional(
@@ -177,16 +177,16 @@ const companyFilters = {
 };
 export const partnerQuery = Type.Object({ ...companyFilters, ...updatedSince });
 export const accountQuery = Type.Object({
-  ...companyFilters,
-  ...updatedSince,
+  ...partnerQuery.properties,
   partner_id: Type.Optional(rowId()),
+  plan_id: Type.Optional(rowId()),
 });
 export type AccountQuery = Static<typeof accountQuery>;
 /**
  * Query parameters of the list of a partner's own accounts. There is no `partner_id`, because the list contains only
- * accounts of the caller's partner.
+ * accounts of the caller's partner, and no `plan_id`, because only operators list plans.
  */
-export const ownAccountQuery = Type.Omit(accountQuery, ["partner_id"]);
+export const ownAccountQuery = Type.Omit(accountQuery, ["partner_id", "plan_id"]);
 
 const NamedObject = Type.Object({ id: Type.Integer(), name: Type.String() });
 export type Named = RowOf<typeof NamedObject>;

@@ -5,7 +5,7 @@ import type { planObject } from "../auth/model.ts";
 import { pageQuery } from "../http/list.ts";
 import { isRowId } from "../http/ids.ts";
 import { type RowOf, shown } from "../http/shown.ts";
-import { instantAnswer, orNull, rowId, secretText } from "../http/text.ts";
+import { instantAnswer, orNull, rowId, searchText, secretText } from "../http/text.ts";
 import { PROVIDER_SLUG } from "../intake/provider-model.ts";
 import {
   changedExternalId,
@@ -46,7 +46,9 @@ export const PlanChanges = Type.Partial(PlanBody, {
 });
 export type PlanUpdate = Static<typeof PlanChanges>;
 
-export type Plan = Static<typeof planObject>;
+export type Plan = Required<Static<typeof planObject>>;
+/** The columns of a plan that are set by a request. */
+export type PlanFields = Pick<Plan, "name" | "features">;
 
 // ------------------------------------------------------------------------------------------------ stores
 
@@ -66,25 +68,14 @@ export type StoreUpdate = Static<typeof StoreChanges>;
 export const storeQuery = Type.Object({
   ...pageQuery(isRowId),
   account_id: Type.Optional(rowId()),
+  q: Type.Optional(searchText()),
   ...updatedSince,
 });
 type StoreQuery = Static<typeof storeQuery>;
 /** Filter of a list of stores. An operator may list the stores of all partners; a partner lists only its own stores. */
-export type StoreFilter = Pick<StoreQuery, "account_id" | "updated_since"> & {
+export type StoreFilter = Pick<StoreQuery, "account_id" | "updated_since" | "q"> & {
   readonly partner_id?: number;
 };
-
-export const StoreObject = Type.Object(
-  {
-    id: Type.Integer(),
-    name: Type.String(),
-    account_id: Type.Integer(),
-    partner_id: Type.Integer(),
-    ...syncedFields,
-  },
-  { title: "Store", examples: [{ id: 3, name: "Main Street" }] },
-);
-export type Store = RowOf<typeof StoreObject>;
 
 // ------------------------------------------------------------------------------------------------ connections
 
@@ -146,10 +137,33 @@ export type StoreReviewSite = Omit<RowOf<typeof StoreReviewSiteObject>, "pull" |
 
 const axisOf = (errorCode: string | null) => ({ connected: errorCode === null, errorCode });
 
-export function showStoreReviewSite(one: StoreReviewSite): Static<typeof StoreReviewSiteObject> {
-  const axes = { pull: axisOf(one.pullErrorCode), post: axisOf(one.postErrorCode) };
-  return shown(StoreReviewSiteObject, { ...one, ...axes });
-}
+const withAxes = (one: StoreReviewSite) => ({
+  ...one,
+  pull: axisOf(one.pullErrorCode),
+  post: axisOf(one.postErrorCode),
+});
+
+export const showStoreReviewSite = (one: StoreReviewSite): Static<typeof StoreReviewSiteObject> =>
+  shown(StoreReviewSiteObject, withAxes(one));
+
+/** A store with its connections, of which it has at most one for each provider. */
+export const StoreObject = Type.Object(
+  {
+    id: Type.Integer(),
+    name: Type.String(),
+    account_id: Type.Integer(),
+    partner_id: Type.Integer(),
+    review_sites: Type.Array(StoreReviewSiteObject, { description: "Its connections." }),
+    ...syncedFields,
+  },
+  { title: "Store", examples: [{ id: 3, name: "Main Street", review_sites: [] }] },
+);
+export type Store = Omit<RowOf<typeof StoreObject>, "reviewSites">;
+
+export const showStore = (
+  store: Store,
+  links: readonly StoreReviewSite[],
+): Static<typeof StoreObject> => shown(StoreObject, { ...store, reviewSites: links.map(withAxes) });
 
 // ------------------------------------------------------------------------------------------------ providers
 
@@ -209,6 +223,9 @@ const provider = {
   previous_secret_expires_at: orNull(instantAnswer(), {
     description: "Time until which the previous secret is also valid; null without one.",
   }),
+  last_refused_at: orNull(instantAnswer(), {
+    description: "Time of the latest request with a wrong signature.",
+  }),
 };
 
 export const ProviderObject = Type.Object(provider, {
@@ -217,7 +234,7 @@ export const ProviderObject = Type.Object(provider, {
 });
 export type Provider = RowOf<typeof ProviderObject>;
 /** A provider as it is stored, with its sealed secret instead of the fingerprint. */
-export type StoredProvider = Omit<Provider, "secretFingerprint"> &
+export type StoredProvider = Omit<Provider, "secretFingerprint" | "lastRefusedAt"> &
   Pick<typeof reviewSites.$inferSelect, "sealedSecret">;
 
 /**

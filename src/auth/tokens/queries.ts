@@ -216,29 +216,30 @@ export async function shareClient(tx: Tx, id: string, grant = "refresh_token"): 
   return rows.length > 0;
 }
 
-const isOfService = (serviceId: number) =>
-  and(eq(tokens.userId, serviceId), eq(tokens.kind, "service"));
-const isLiveToken = (serviceId: number, now: Date) =>
-  and(isOfService(serviceId), gt(tokens.expiresAt, now));
+const isOfServices = (ids: readonly number[]) =>
+  and(anyOf(tokens.userId, ids), eq(tokens.kind, "service"));
+const isLiveToken = (ids: readonly number[], now: Date) =>
+  and(isOfServices(ids), gt(tokens.expiresAt, now));
 
-/** Lists the tokens of a service that have not ended, newest first. */
-export async function tokensOfService(
+/** Lists the tokens of services that have not ended, newest first: one page, or all, of which each service has few. */
+export async function tokensOfServices(
   db: DbOrTx,
-  serviceId: number,
-  { now, page }: { readonly now: Date; readonly page: Page },
+  ids: readonly number[],
+  { now, page }: { readonly now: Date; readonly page?: Page },
 ) {
-  const rows = await db
+  const listed = db
     .select({
       id: tokens.jti,
+      serviceId: tokens.userId,
       name: tokens.name,
       createdAt: tokens.issuedAt,
       expiresAt: tokens.expiresAt,
       lastUsedAt: tokens.lastUsedAt,
     })
     .from(tokens)
-    .where(and(isLiveToken(serviceId, now), instantBefore(tokens.issuedAt, tokens.jti, page.after)))
-    .orderBy(desc(tokens.issuedAt), desc(tokens.jti))
-    .limit(page.limit + 1);
+    .where(and(isLiveToken(ids, now), instantBefore(tokens.issuedAt, tokens.jti, page?.after)))
+    .orderBy(desc(tokens.issuedAt), desc(tokens.jti));
+  const rows = await (page === undefined ? listed : listed.limit(page.limit + 1));
   return rows.map((row) => ({
     ...row,
     name: neverNull(row.name),
@@ -247,10 +248,10 @@ export async function tokensOfService(
 }
 
 export function countTokensOfService(db: DbOrTx, serviceId: number, now: Date): Promise<number> {
-  return db.$count(tokens, isLiveToken(serviceId, now));
+  return db.$count(tokens, isLiveToken([serviceId], now));
 }
 
 /** Returns whether the service has a token with this id. */
 export async function hasToken(db: DbOrTx, serviceId: number, wanted: string): Promise<boolean> {
-  return (await db.$count(tokens, and(isOfService(serviceId), eq(jti, wanted)))) > 0;
+  return (await db.$count(tokens, and(isOfServices([serviceId]), eq(jti, wanted)))) > 0;
 }

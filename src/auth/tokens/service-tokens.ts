@@ -81,7 +81,21 @@ export function listServiceTokens(
   { id }: Service,
   page: Page,
 ) {
-  return queries.tokensOfService(db, id, { now: clock.now(), page });
+  return queries.tokensOfServices(db, [id], { now: clock.now(), page });
+}
+
+/** Reads the live tokens of services, and returns a function that adds them to one of these services. */
+export async function readTokens(
+  { db, clock }: Pick<ServiceDeps, "db" | "clock">,
+  services: readonly Pick<Service, "id">[],
+) {
+  const ids = services.map(({ id }) => id);
+  const all = await queries.tokensOfServices(db, ids, { now: clock.now() });
+  const ofService = Map.groupBy(all, ({ serviceId }) => serviceId);
+  return <S extends Pick<Service, "id">>(one: S) => ({
+    ...one,
+    tokens: ofService.get(one.id) ?? [],
+  });
 }
 
 /** Revokes a token of a service at once. */

@@ -63,7 +63,7 @@ export async function createPartner(
   body: NewPartner,
 ): Promise<Company> {
   const row = {
-    ...brandingOf(body),
+    ...brandingOf(body, DEFAULT_COLOR),
     type: "partner",
     name: body.name,
     brandName: body.white_label?.brand_name ?? null,
@@ -109,12 +109,14 @@ export async function createAccount(
 ): Promise<Company> {
   const { name, partner_id: partnerId, plan_id: planId, stores = [] } = body;
   const rest = { brandName: null, domain: null, externalId: body.external_id ?? null };
-  const row = { ...brandingOf(body), ...rest, type: "account", name, partnerId, planId } as const;
+  const partner = await queries.companyById(deps.db, "partner", partnerId);
+  const branding = brandingOf(body, partner?.primaryColor ?? DEFAULT_COLOR);
+  const row = { ...branding, ...rest, type: "account", name, partnerId, planId } as const;
   return create(deps, caller, row, (tx, id) => queries.insertStores(tx, { id, partnerId }, stores));
 }
 
-function brandingOf(body: NewPartner | NewAccount) {
-  return { primaryColor: body.primary_color ?? DEFAULT_COLOR, logoUrl: body.logo_url ?? null };
+function brandingOf(body: NewPartner | NewAccount, color: string) {
+  return { primaryColor: body.primary_color ?? color, logoUrl: body.logo_url ?? null };
 }
 
 function create(

@@ -70,7 +70,7 @@ export function createPlan(
   return changeRecord(deps, caller, CONFLICTS, async (tx) => {
     const id = await queries.insertPlan(tx, { name, features });
     const change = { action: "PLAN_CREATED", details: { plan_id: id } } as const;
-    return { result: { id, name, features }, change };
+    return { result: { id, name, features, accounts: 0 }, change };
   });
 }
 
@@ -236,17 +236,22 @@ type SealingDeps = Pick<AdminDeps, "db" | "clock" | "box">;
 function withFingerprint(
   { box }: Pick<AdminDeps, "box">,
   { sealedSecret, ...provider }: StoredProvider,
+  lastRefusedAt: Date | null,
 ): Provider {
   const secret = box.open(sealedSecret, providerSecretContext(provider.slug));
-  return { ...provider, secretFingerprint: fingerprint(secret) };
+  return { ...provider, secretFingerprint: fingerprint(secret), lastRefusedAt };
 }
 
 export async function listProviders(deps: SealingDeps, page: Page): Promise<Provider[]> {
-  return (await queries.providersOf(deps.db, page)).map((one) => withFingerprint(deps, one));
+  const rows = await queries.providersOf(deps.db, page);
+  const refusals = await queries.latestRefusals(deps.db);
+  return rows.map((one) => withFingerprint(deps, one, refusals.get(one.slug) ?? null));
 }
 
 export async function findProvider(deps: SealingDeps, id: string | undefined): Promise<Provider> {
-  return withFingerprint(deps, await findRow(id, (rowId) => queries.providerById(deps.db, rowId)));
+  const one = await findRow(id, (rowId) => queries.providerById(deps.db, rowId));
+  const refusals = await queries.latestRefusals(deps.db);
+  return withFingerprint(deps, one, refusals.get(one.slug) ?? null);
 }
 
 type ProviderAndSecret = Provider & { readonly secret: string };
@@ -268,7 +273,7 @@ export function createProvider(
   const sealedSecret = deps.box.seal(secret, providerSecretContext(slug));
   return changeRecord(deps, caller, CONFLICTS, async (tx) => {
     const provider = { slug, name, requiresTimestamp, sealedSecret };
-    const made = withFingerprint(deps, await queries.insertProvider(tx, provider));
+    const made = withFingerprint(deps, await queries.insertProvider(tx, provider), null);
     const change = { action: "PROVIDER_CREATED", details: { provider: slug } } as const;
     return { result: { ...made, secret }, change };
   });
@@ -277,7 +282,7 @@ export function createProvider(
 export async function changeProvider(
   deps: SealingDeps,
   caller: Caller,
-  { id, slug }: Provider,
+  { id, slug, lastRefusedAt }: Provider,
   body: ProviderUpdate,
 ): Promise<Provider> {
   const { name, requires_timestamp: requiresTimestamp } = body;
@@ -289,7 +294,7 @@ export async function changeProvider(
     read: (tx) => queries.providerById(tx, id),
     write: (tx) => queries.updateProvider(tx, id, { name, requiresTimestamp }),
   });
-  return withFingerprint(deps, changed);
+  return withFingerprint(deps, changed, lastRefusedAt);
 }
 
 export function deleteProvider(
@@ -309,7 +314,7 @@ export function deleteProvider(
 export function rotateProviderSecret(
   deps: SealingDeps,
   caller: Caller,
-  { id, slug }: Provider,
+  { id, slug, lastRefusedAt }: Provider,
   graceHours: number,
 ): Promise<ProviderAndSecret> {
   const { box } = deps;
@@ -326,7 +331,8 @@ export function rotateProviderSecret(
         graceHours === 0 ? null : box.seal(box.open(before.sealedSecret, context), context),
       previousSecretExpiresAt,
     });
-    const after = withFingerprint(deps, { ...before, sealedSecret, previousSecretExpiresAt });
+    const changed = { ...before, sealedSecret, previousSecretExpiresAt };
+    const after = withFingerprint(deps, changed, lastRefusedAt);
     const details = { provider: slug, grace_period_hours: graceHours };
     const change = { action: "PROVIDER_SECRET_ROTATED", details } as const;
     return { result: { ...after, secret }, change };

@@ -60,14 +60,16 @@ export async function companiesOf(
   type: Company["type"],
   {
     partner_id: partnerId,
+    plan_id: planId,
     name,
     is_active: isActive,
     updated_since: since,
-  }: Pick<AccountQuery, "partner_id" | "is_active" | "name" | "updated_since">,
+  }: Omit<AccountQuery, "limit" | "cursor">,
   page: Page,
 ): Promise<Company[]> {
   const conditions = [
     partnerId === undefined ? undefined : eq(companies.partnerId, partnerId),
+    planId === undefined ? undefined : eq(companies.planId, planId),
     name === undefined ? undefined : sql`position(lower(${name}) in lower(${companies.name})) > 0`,
     isActive === undefined ? undefined : eq(companies.isActive, isActive === "true"),
     changedSince(companies.updatedAt, since),

@@ -1,14 +1,15 @@
-import { and, desc, eq, lte, sql } from "drizzle-orm";
+import { and, count as countOf, desc, eq, gte, isNotNull, lte, max, sql } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
-import { idBefore } from "../../../db/conditions.ts";
-import { plans as planTable, stores } from "../../../db/schema/companies.ts";
+import { idBefore, nthId, someHas } from "../../../db/conditions.ts";
+import { auditLog, companies, plans as planTable, stores } from "../../../db/schema/companies.ts";
 import { reviewSites, storeReviewSites } from "../../../db/schema/providers.ts";
 import { lockTable } from "../../../db/locks.ts";
 import { onlyRow } from "../../../db/statement.ts";
-import type { Page } from "../../http/list.ts";
+import type { Found, Page } from "../../http/list.ts";
 import type {
   Plan,
+  PlanFields,
   Provider,
   Store,
   StoreFilter,
@@ -18,14 +19,28 @@ import type {
 } from "../store-model.ts";
 import { changedSince, type Changes, isWanted, type Wanted } from "./companies.ts";
 
+/** Selects plans with their numbers of accounts, which are counted in one pass over the companies. */
+function selectPlans(db: DbOrTx) {
+  const { planId } = companies;
+  const used = db
+    .select({ planId, accounts: countOf().as("accounts") })
+    .from(companies)
+    .where(isNotNull(planId))
+    .groupBy(planId)
+    .as("used");
+  const { id, name, features } = planTable;
+  const accounts = sql`coalesce(${used.accounts}, 0)`.mapWith(Number);
+  return db
+    .select({ id, name, features, accounts })
+    .from(planTable)
+    .leftJoin(used, eq(used.planId, id));
+}
+
 /** Lists plans, newest first. */
 export function plansOf(db: DbOrTx, page: Page): Promise<Plan[]> {
-  const { id, name, features } = planTable;
-  return db
-    .select({ id, name, features })
-    .from(planTable)
-    .where(idBefore(id, page.after))
-    .orderBy(desc(id))
+  return selectPlans(db)
+    .where(idBefore(planTable.id, page.after))
+    .orderBy(desc(planTable.id))
     .limit(page.limit + 1);
 }
 
@@ -40,23 +55,18 @@ export async function hasPlan(
 /** Inserts a plan. `plan.id` is an id from `ownId`; if it is absent, the plan gets the next id of the table. */
 export async function insertPlan(
   tx: Tx,
-  plan: Omit<Plan, "id"> & Partial<Pick<Plan, "id">>,
+  plan: PlanFields & Partial<Pick<Plan, "id">>,
 ): Promise<number> {
   const insert = tx.insert(planTable).overridingSystemValue();
   return onlyRow(await insert.values(plan).returning({ id: planTable.id })).id;
 }
 
 export async function planById(db: DbOrTx, wanted: number): Promise<Plan | undefined> {
-  const { id, name, features } = planTable;
-  const [row] = await db.select({ id, name, features }).from(planTable).where(eq(id, wanted));
+  const [row] = await selectPlans(db).where(eq(planTable.id, wanted));
   return row;
 }
 
-export async function updatePlan(
-  tx: Tx,
-  id: number,
-  changes: Changes<Omit<Plan, "id">>,
-): Promise<void> {
+export async function updatePlan(tx: Tx, id: number, changes: Changes<PlanFields>): Promise<void> {
   await tx.update(planTable).set(changes).where(eq(planTable.id, id));
 }
 
@@ -74,27 +84,39 @@ const storeColumns = {
   updatedAt: stores.updatedAt,
 };
 
-/** Lists stores, newest first. */
-export function storesOf(
+/** Maximum number of stores that a search for a name reads for one page. */
+const READ_FOR_NAME = 20_000;
+
+/**
+ * Lists stores, newest first. A search for a name reads at most `READ_FOR_NAME` stores; `end` is then the key of the
+ * last store that it read.
+ */
+export async function storesOf(
   db: DbOrTx,
-  { account_id: accountId, partner_id: partnerId, updated_since: since }: StoreFilter,
+  { account_id: accountId, partner_id: partnerId, updated_since: since, q }: StoreFilter,
   page: Page,
-): Promise<Store[]> {
-  const ofAccount = accountId === undefined ? undefined : eq(stores.accountId, accountId);
-  const ofPartner = partnerId === undefined ? undefined : eq(stores.partnerId, partnerId);
-  return db
+): Promise<Found<Store>> {
+  const walked = and(
+    accountId === undefined ? undefined : eq(stores.accountId, accountId),
+    partnerId === undefined ? undefined : eq(stores.partnerId, partnerId),
+    idBefore(stores.id, page.after),
+  );
+  const end =
+    q === undefined ? undefined : await nthId(db, stores, { nth: READ_FOR_NAME, where: walked });
+  const rows = await db
     .select(storeColumns)
     .from(stores)
     .where(
       and(
-        ofAccount,
-        ofPartner,
+        walked,
+        end === undefined ? undefined : gte(stores.id, end),
+        q === undefined ? undefined : someHas([stores.name], q),
         changedSince(stores.updatedAt, since),
-        idBefore(stores.id, page.after),
       ),
     )
     .orderBy(desc(stores.id))
     .limit(page.limit + 1);
+  return { rows, end: end?.toString() };
 }
 
 /** Reads a store, by its id or by the platform's external id. */
@@ -149,6 +171,29 @@ export function storeReviewSitesOf(
     .where(and(...conditions))
     .orderBy(desc(storeReviewSites.id))
     .limit(page.limit + 1);
+}
+
+/** Maximum number of connections of a store that are read. A store has one for each provider at most. */
+const LINKS_OF_STORE = 1_000;
+
+/** Reads the connections of these stores, and returns a function that finds those of one store. */
+export async function linksOfStores(
+  db: DbOrTx,
+  rows: readonly Pick<Store, "id">[],
+): Promise<(store: Pick<Store, "id">) => readonly StoreReviewSite[]> {
+  const ids = sql.param(rows.map((one) => one.id));
+  // The limit makes PostgreSQL look up each store in the index, also with a plan from when the table was small.
+  const own = selectLinks(db)
+    .where(eq(storeReviewSites.storeId, sql`wanted.id`))
+    .orderBy(storeReviewSites.id)
+    .limit(LINKS_OF_STORE)
+    .as("own");
+  const links = await db
+    .select({ own: own._.selectedFields })
+    .from(sql`unnest(${ids}::integer[]) as wanted(id)`)
+    .crossJoinLateral(own);
+  const byStore = Map.groupBy(links, ({ own: { storeId } }) => storeId);
+  return (store) => (byStore.get(store.id) ?? []).map((link) => link.own);
 }
 
 /** Reads a connection, by its id or by the platform's external id. */
@@ -224,6 +269,26 @@ export function providersOf(db: DbOrTx, page: Page): Promise<StoredProvider[]> {
     .where(idBefore(id, page.after))
     .orderBy(desc(id))
     .limit(page.limit + 1);
+}
+
+/** Number of refused requests, of all providers, in which the latest one of each provider is looked for. */
+const REFUSALS_READ = 1_000;
+
+/** Returns the times of the latest refused requests by the slug of their provider. */
+export async function latestRefusals(db: DbOrTx): Promise<ReadonlyMap<string | null, Date>> {
+  const { at, action, details } = auditLog;
+  const refused = db
+    .select({ at, slug: sql<string | null>`${details} ->> 'provider'`.as("slug") })
+    .from(auditLog)
+    .where(eq(action, "PROVIDER_AUTH_FAILED"))
+    .orderBy(desc(auditLog.id))
+    .limit(REFUSALS_READ)
+    .as("refused");
+  const rows = await db
+    .select({ slug: refused.slug, at: max(refused.at) })
+    .from(refused)
+    .groupBy(refused.slug);
+  return new Map(rows.flatMap((one) => (one.at === null ? [] : [[one.slug, one.at] as const])));
 }
 
 export async function providerById(

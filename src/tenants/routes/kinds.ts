@@ -24,7 +24,7 @@ import {
   UserObject,
 } from "../model.ts";
 import { companyBy } from "../queries/companies.ts";
-import { storeBy, storeReviewSiteBy } from "../queries/stores.ts";
+import { linksOfStores, storeBy, storeReviewSiteBy } from "../queries/stores.ts";
 import { userBy } from "../queries/users.ts";
 import {
   type Plan,
@@ -32,6 +32,7 @@ import {
   type Provider,
   ProviderChanges,
   ProviderObject,
+  showStore,
   showStoreReviewSite,
   type Store,
   StoreBody,
@@ -166,9 +167,10 @@ function plans(deps: AdminRouteDeps): RecordKind<"/plans"> {
 }
 
 function storeKind(deps: AdminRouteDeps): SyncedKind<"/stores"> {
-  const show = shownAs(StoreObject);
-  const found = (store: Store): FoundRecord => ({
-    shown: show(store),
+  const show = async (store: Store) =>
+    showStore(store, (await linksOfStores(deps.db, [store]))(store));
+  const found = async (store: Store): Promise<FoundRecord> => ({
+    shown: await show(store),
     fixed: { account_id: store.accountId },
     change: async (caller, body) => show(await stores.changeStore(deps, caller, store, body)),
     remove: (caller) => stores.deleteStore(deps, caller, store),

@@ -3,7 +3,15 @@ import { Type } from "@sinclair/typebox";
 
 import { planObject } from "../../auth/model.ts";
 import { loads } from "../../http/request-state.ts";
-import { listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
+import {
+  type Found,
+  listOf,
+  listSchema,
+  type Page,
+  pageOf,
+  pageQuery,
+  searchPageAnswer,
+} from "../../http/list.ts";
 import { isRowId } from "../../http/ids.ts";
 import { shown, shownAs } from "../../http/shown.ts";
 import type { RuleInput } from "../../http/rules.ts";
@@ -15,7 +23,9 @@ import {
   ProviderObject,
   ProviderRotation,
   ProviderWithSecret,
+  showStore,
   showStoreReviewSite,
+  type Store,
   StoreBody,
   StoreObject,
   storeQuery,
@@ -80,14 +90,26 @@ function planRoutes(deps: AdminRouteDeps) {
     );
 }
 
+/** Builds the response with a page of stores and their connections, which it reads with one statement. */
+export async function storePage(
+  { db }: Pick<AdminRouteDeps, "db">,
+  found: Found<Store>,
+  page: Page,
+) {
+  const linksOf = await queries.linksOfStores(db, found.rows);
+  return searchPageAnswer(found, page, {
+    key: ({ id }) => String(id),
+    show: (store) => showStore(store, linksOf(store)),
+  });
+}
+
 function ownStoreRoutes(deps: AdminRouteDeps) {
   return adminRoutesBase(deps, "/stores")
     .get(
       "",
       async ({ query }) => {
         const page = pageOf(query);
-        const rows = await queries.storesOf(deps.db, query, page);
-        return listOf(rows, page, { key: ({ id }) => String(id), show: shownAs(StoreObject) });
+        return storePage(deps, await queries.storesOf(deps.db, query, page), page);
       },
       {
         access: administrating,
@@ -106,7 +128,7 @@ function ownStoreRoutes(deps: AdminRouteDeps) {
       async ({ principal, requestContext, body, status }) =>
         status(
           201,
-          shown(StoreObject, await actions.createStore(deps, { principal, requestContext }, body)),
+          showStore(await actions.createStore(deps, { principal, requestContext }, body), []),
         ),
       {
         access: provisioning,

@@ -28,6 +28,7 @@ import {
 } from "../model.ts";
 import { companiesOf } from "../queries/companies.ts";
 import { storesOf } from "../queries/stores.ts";
+import { storePage } from "./stores.ts";
 import { StoreObject, storeQuery } from "../store-model.ts";
 import { type IntegrationRouteDeps, integrationRoutes } from "./integrations.ts";
 import { securityRoutes } from "./security.ts";
@@ -243,8 +244,7 @@ function companyRoutes(deps: PartnerRouteDeps) {
       async ({ principal, query }) => {
         const page = pageOf(query);
         const filter = { ...query, partner_id: partnerOf(principal) };
-        const rows = await storesOf(deps.db, filter, page);
-        return listOf(rows, page, { key: ({ id }) => String(id), show: shownAs(StoreObject) });
+        return storePage(deps, await storesOf(deps.db, filter, page), page);
       },
       {
         access: reading,

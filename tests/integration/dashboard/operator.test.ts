@@ -187,8 +187,13 @@ describe.skipIf(lacks("chromium"))("the operator in a browser", () => {
     const { page } = await visit("/providers");
     await page.getByRole("button", { name: "New provider" }).first().click();
     const dialog = page.getByRole("dialog");
-    await dialog.getByRole("textbox", { name: "Name" }).fill("Trustworthy");
+    await dialog.getByRole("textbox", { name: "Name" }).fill("Trustworthy Één");
+    // The slug follows the name until somebody edits it.
+    expect(await dialog.getByRole("textbox", { name: "Slug" }).inputValue()).toBe(
+      "trustworthy-een",
+    );
     await dialog.getByRole("textbox", { name: "Slug" }).fill("Not A Slug");
+    await dialog.getByRole("textbox", { name: "Name" }).fill("Trustworthy");
     await dialog.getByRole("button", { name: "Create provider" }).click();
     await dialog.getByText("must be 1 to 64 of a-z").waitFor();
     await dialog.getByRole("textbox", { name: "Slug" }).fill("trustworthy");
@@ -205,7 +210,8 @@ describe.skipIf(lacks("chromium"))("the operator in a browser", () => {
       return secret;
     };
     const first = await readSecret();
-    await page.getByRole("button", { name: "Rotate secret of Trustworthy" }).click();
+    await page.getByRole("button", { name: "More actions for Trustworthy" }).click();
+    await page.getByRole("menuitem", { name: "Rotate secret" }).click();
     await confirm(page, "Rotate secret");
     const second = await readSecret();
     expect(first).toMatch(/^[0-9a-f]{64}$/);

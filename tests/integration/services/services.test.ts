@@ -49,6 +49,10 @@ describe("a token of a service", () => {
       ]),
     );
     expect(JSON.stringify(await list())).not.toContain(one.token);
+    const { tokens } = (await admin("GET", `/${service}`)).body;
+    expect(tokens).toEqual(await list());
+    const { body: services } = await admin("GET", "");
+    expect(services["data"]).toContainEqual(expect.objectContaining({ id: service, tokens }));
     expect((await admin("DELETE", `/${service}/tokens/${one.id}`)).status).toBe(204);
     expect((await record(one, [])).status).toBe(401);
     expect((await record(two, [])).status).toBe(422);

@@ -11,18 +11,24 @@ const tenants = fixture(() => addTenants(database.db));
 const api = fixture(() => startApi({ db: database.db }));
 
 describe("plans", () => {
-  test("are created with their features, listed, and used by an account", async () => {
+  test("are created with their features, listed, and counted and listed by the accounts with them", async () => {
     const made = await post("/plans", { name: "Everything", features: ["reviews", "flags"] });
     expect(made.status).toBe(201);
     expect(made.body).toEqual({
       id: expect.any(Number),
       name: "Everything",
       features: ["reviews", "flags"],
+      accounts: 0,
     });
-    const { body } = await get("/plans");
-    expect(body["data"]).toContainEqual(made.body);
-    const account = { name: name(), partner_id: tenants.partners[0].id, plan_id: made.body["id"] };
+    expect((await get("/plans")).body["data"]).toContainEqual(made.body);
+    const plan_id = Number(made.body["id"]);
+    const account = { name: name(), partner_id: tenants.partners[0].id, plan_id };
     expect((await post("/accounts", account)).status).toBe(201);
+    const used = { ...made.body, accounts: 1 };
+    expect((await get("/plans")).body["data"]).toContainEqual(used);
+    expect((await get(`/plans/${plan_id}`)).body).toEqual(used);
+    const { body } = await get(`/accounts?plan_id=${plan_id}`);
+    expect(body["data"]).toEqual([expect.objectContaining({ name: account.name })]);
   });
 
   test("are listed page by page, the newest first", async () => {
@@ -77,6 +83,15 @@ describe("stores", () => {
     expect(await seen(foreign, ofOthers)).toEqual([]);
   });
 
+  test("are found by a part of their name", async () => {
+    const store = await newStore();
+    const { body } = await get(`/stores/${store}`);
+    const part = String(body["name"]).slice(1).toUpperCase();
+    const found = (await get(`/stores?q=${encodeURIComponent(part)}`)).body["data"];
+    expect(found).toContainEqual(body);
+    expect((await get("/stores?q=no+store+has+this+name")).body["data"]).toEqual([]);
+  });
+
   test("need an existing account", async () => {
     expect(
       errorsOf(await post("/stores", { account_id: tenants.partners[0].id, name: "x" })),
@@ -106,6 +121,9 @@ describe("a store's connection to a review site", () => {
     });
     const listed = await get(`/store-review-sites?store_id=${store_id}`);
     expect(listed.body["data"]).toEqual([made.body]);
+    expect((await get(`/stores/${store_id}`)).body).toMatchObject({ review_sites: [made.body] });
+    const { body: stores } = await get(`/stores?account_id=${Number(made.body["account_id"])}`);
+    expect(stores["data"]).toContainEqual(expect.objectContaining({ review_sites: [made.body] }));
     const event = created(Number(made.body["id"]), crypto.randomUUID());
     expect(await report(api, provider, [event])).toMatchObject({ accepted: 1 });
   });

@@ -42,7 +42,7 @@ describe("partners and accounts", () => {
     expect(account.body).toMatchObject({
       partner_id: idOf(partner),
       plan: { id: plan_id, name: "Growth" },
-      primary_color: "#1f6feb",
+      primary_color: "#ABCDEF",
       store_ids: [expect.any(Number), expect.any(Number)],
     });
     expect((await audited("COMPANY_CREATED")).slice(-2)).toEqual([
@@ -187,12 +187,13 @@ describe("providers", () => {
       requires_timestamp: false,
       secret_fingerprint: fingerprint(current),
       previous_secret_expires_at: null,
+      last_refused_at: null,
     });
     expect(rotated.headers.get("cache-control")).toBe("no-store");
     expect((await report("google", secret)).status).toBe(401);
     expect((await report("google", current)).status).toBe(422);
     const list = await get("/providers");
-    expect(list.body["data"]).toEqual([provider]);
+    expect(list.body["data"]).toEqual([{ ...provider, last_refused_at: expect.any(String) }]);
     expect((await audited("PROVIDER_SECRET_ROTATED")).at(-1)).toEqual({
       provider: "google",
       grace_period_hours: 0,

@@ -4,6 +4,7 @@ import { isAttemptOfAny } from "../../../db/conditions.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { listBacklogs } from "../../../src/tenants/queries/dispatcher.ts";
+import { latestRefusals, linksOfStores } from "../../../src/tenants/queries/stores.ts";
 import type { BacklogOrder } from "../../../src/tenants/dispatcher-model.ts";
 import { addMs, systemClock } from "../../../src/lib/clock.ts";
 import { findTrouble, seeSubscriptions } from "../../../dispatcher/alerts/queries.ts";
@@ -244,6 +245,20 @@ function figures(): PlanCase[] {
   const hour = bucketFloor(new Date(Date.now() - DAY_MS), HOUR_MS);
   const hours = { since: hour, until: new Date(), stepMs: HOUR_MS, origin: hour };
   return [
+    {
+      name: "the connections of a page of stores",
+      bound: 400,
+      run: (db) =>
+        linksOfStores(
+          db,
+          Array.from({ length: 51 }, (_, n) => ({ id: n * 1_000 + 1 })),
+        ),
+    },
+    {
+      name: "the latest refused request of each provider",
+      bound: 1_200,
+      run: latestRefusals,
+    },
     {
       name: "poll for streams",
       bound: 700,

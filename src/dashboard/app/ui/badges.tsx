@@ -131,6 +131,16 @@ export function Stars({ rate }: { readonly rate: number }) {
   );
 }
 
+/** Shows an address, a path or a technical name, which breaks after `/`, `.` or `_` where it does not fit into a line. */
+export function BreakableText({ text }: { readonly text: string }) {
+  return text.split(/(?<=[^/]\/)(?!\/)|(?<=[._])/).map((part, i) => (
+    <Fragment key={i}>
+      {i > 0 && <wbr />}
+      {part}
+    </Fragment>
+  ));
+}
+
 interface HighlightedProps {
   readonly text: string;
   /** Search text to highlight; undefined without a search. */

@@ -1,8 +1,16 @@
 import { Group } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
 
 import { useApi } from "../../session/session.tsx";
+import { BreakableText } from "../../ui/badges.tsx";
 import { DialogButton, type OpenedByLink } from "../../ui/dialog.tsx";
-import { FilterBar, TextFilter, useFilters, useOpenedByLink } from "../../ui/filters.tsx";
+import {
+  ChoiceFilter,
+  FilterBar,
+  TextFilter,
+  useFilters,
+  useOpenedByLink,
+} from "../../ui/filters.tsx";
 import { idOf, number } from "../../ui/format.ts";
 import { CellText, PageHeader, PageLink, PageTabs, RowLink } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
@@ -12,10 +20,16 @@ import { Time } from "../../ui/time.tsx";
 import { NewAccount, NewPartner } from "./company-forms.tsx";
 import { ActiveFilter, activeQuery, CompanySelect } from "./company-select.tsx";
 import { CompanyState } from "./company-switches.tsx";
-import { accountsOptions, type CompanyFilter, type CompanyType, partnersOptions } from "./data.ts";
+import {
+  accountsOptions,
+  type CompanyFilter,
+  type CompanyType,
+  partnersOptions,
+  plansOptions,
+} from "./data.ts";
 
 export function Page() {
-  const { get, set } = useFilters(["tab", "name", "active", "partner"]);
+  const { get, set } = useFilters(["tab", "name", "active", "partner", "plan"]);
   const tab = get("tab") === "accounts" ? "accounts" : "partners";
   return (
     <>
@@ -37,6 +51,7 @@ export function Page() {
             name: undefined,
             active: undefined,
             partner: undefined,
+            plan: undefined,
           })
         }
         tabs={{
@@ -76,9 +91,11 @@ function PartnerList() {
           end: "Open",
           columns: (one) => ({
             Name: <CompanyName {...one} />,
-            "White label": one.white_label.enabled
-              ? `${one.white_label.brand_name} at ${one.white_label.domain}`
-              : "None",
+            "White label": one.white_label.enabled ? (
+              <BreakableText text={`${one.white_label.brand_name} at ${one.white_label.domain}`} />
+            ) : (
+              "None"
+            ),
             State: <CompanyState company={one} />,
             Created: <Time at={one.created_at} />,
             Open: <PartnerLinks {...one} />,
@@ -90,9 +107,15 @@ function PartnerList() {
 }
 
 function AccountList() {
-  const { get, set, field, count, clear } = useFilters(["name", "active", "partner"]);
+  const { get, set, field, count, clear } = useFilters(["name", "active", "partner", "plan"]);
+  const plans = useQuery(plansOptions(useApi())).data ?? [];
   const partnerId = idOf(get("partner"));
-  const filter = { ...filterOf(get), ...(partnerId !== undefined && { partner_id: partnerId }) };
+  const planId = idOf(get("plan"));
+  const filter = {
+    ...filterOf(get),
+    ...(partnerId !== undefined && { partner_id: partnerId }),
+    ...(planId !== undefined && { plan_id: planId }),
+  };
   return (
     <>
       <FilterBar count={count} onClear={clear}>
@@ -103,6 +126,12 @@ function AccountList() {
           placeholder="Every partner"
           value={partnerId}
           onChange={(partner) => set({ partner: partner && String(partner.id) })}
+        />
+        <ChoiceFilter
+          label="Plan"
+          any="Every plan"
+          choices={plans.map(({ id, name }) => [String(id), name] as const)}
+          {...field("plan")}
         />
         <ActiveFilter {...field("active")} />
       </FilterBar>

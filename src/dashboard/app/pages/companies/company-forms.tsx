@@ -1,4 +1,4 @@
-import { ColorInput, NativeSelect, Switch, Textarea, TextInput } from "@mantine/core";
+import { ColorInput, ColorSwatch, NativeSelect, Switch, Textarea, TextInput } from "@mantine/core";
 import "@mantine/core/styles/ColorInput.css";
 import "@mantine/core/styles/ColorPicker.css";
 import "@mantine/core/styles/ColorSwatch.css";
@@ -20,20 +20,40 @@ import {
   storeNames,
 } from "./company-drafts.ts";
 import { CompanySelect } from "./company-select.tsx";
-import { type Account, type Partner, plansOptions, useCompanyActions } from "./data.ts";
+import {
+  type Account,
+  type Partner,
+  partnerOptions,
+  plansOptions,
+  useCompanyActions,
+} from "./data.ts";
 
 function NameField({ form }: { readonly form: FormState<CompanyDraft> }) {
   return <TextInput label="Name" required data-autofocus {...form.text("name")} />;
 }
 
+/** Color that the API gives to a partner that is created without one. */
+const DEFAULT_COLOR = "#1f6feb";
+
+interface BrandingFieldsProps {
+  readonly form: FormState<CompanyDraft>;
+  /** True if an empty field stands for the color of the company's partner. */
+  readonly isInherited?: boolean;
+  /** Color for which an empty field stands; undefined as long as the partner is not known. */
+  readonly ifEmpty?: string | undefined;
+}
+
 /** Form fields for a company's branding, such as its logo and colour. */
-function BrandingFields({ form }: { readonly form: FormState<CompanyDraft> }) {
+function BrandingFields({ form, isInherited = false, ifEmpty }: BrandingFieldsProps) {
+  const shown = form.draft.primary_color || ifEmpty;
   return (
     <>
       <ColorInput
         label="Color"
-        description="Optional. Used for buttons and links."
-        placeholder="#1f6feb"
+        description={`Optional. Used for buttons and links.${isInherited ? " Leave it empty to take the partner's color." : ""}`}
+        placeholder={ifEmpty ?? "The partner's color"}
+        leftSection={shown !== undefined && <ColorSwatch color={shown} size={18} aria-hidden />}
+        withPreview={false}
         format="hex"
         withEyeDropper={false}
         value={form.draft.primary_color}
@@ -98,6 +118,7 @@ export function NewAccount({ partnerId, onClose }: NewAccountProps) {
       navigate(`/companies/${id}?tab=users`);
     },
   });
+  const { data: chosen } = useQuery(partnerOptions(useApi(), form.draft.partner_id ?? null));
   return (
     <Form form={form} action="Create account" onCancel={onClose}>
       <NameField form={form} />
@@ -113,7 +134,7 @@ export function NewAccount({ partnerId, onClose }: NewAccountProps) {
       )}
       <PlanField form={form} />
       <StoresField form={form} />
-      <BrandingFields form={form} />
+      <BrandingFields form={form} isInherited ifEmpty={chosen?.primary_color} />
     </Form>
   );
 }
@@ -150,7 +171,7 @@ export function NewPartner({ onClose }: NewCompanyProps) {
   return (
     <Form form={form} action="Create partner" onCancel={onClose}>
       <NameField form={form} />
-      <BrandingFields form={form} />
+      <BrandingFields form={form} ifEmpty={DEFAULT_COLOR} />
       <WhiteLabelFields form={form} />
     </Form>
   );
@@ -171,7 +192,7 @@ export function EditPartner({ partner, onClose }: NewCompanyProps & { readonly p
   return (
     <Form form={form} action="Save" onCancel={onClose}>
       <NameField form={form} />
-      <BrandingFields form={form} />
+      <BrandingFields form={form} ifEmpty={DEFAULT_COLOR} />
       <WhiteLabelFields form={form} />
     </Form>
   );
@@ -190,7 +211,7 @@ export function EditAccount({ account, onClose }: NewCompanyProps & { readonly a
     <Form form={form} action="Save" onCancel={onClose}>
       <NameField form={form} />
       <PlanField form={form} />
-      <BrandingFields form={form} />
+      <BrandingFields form={form} ifEmpty={DEFAULT_COLOR} />
     </Form>
   );
 }

@@ -1,7 +1,6 @@
 import { Group, Stack } from "@mantine/core";
 
 import { useApi } from "../../session/session.tsx";
-import { DataTable } from "../../ui/data-table.tsx";
 import { DialogButton } from "../../ui/dialog.tsx";
 import { counted, number } from "../../ui/format.ts";
 import { CellText, Dimmed, PageLink, RowLink } from "../../ui/layout.tsx";
@@ -12,6 +11,7 @@ import { Time } from "../../ui/time.tsx";
 import { NewAccount } from "../companies/company-forms.tsx";
 import { CompanyState } from "../companies/company-switches.tsx";
 import { type Account, accountsOptions } from "../companies/data.ts";
+import { storesOptions } from "../stores/data.ts";
 import { SitesState } from "../stores/sites-state.tsx";
 
 /** Accounts of a partner, and a button for a new one. */
@@ -48,6 +48,7 @@ export function Accounts({ partnerId }: { readonly partnerId: number }) {
 
 /** Stores of an account. */
 export function StoreList({ account: { id, stores } }: { readonly account: Account }) {
+  const list = useList(storesOptions(useApi(), { account_id: id }));
   const manage = <PageLink href={`/stores?account=${id}`}>Manage stores</PageLink>;
   if (stores.length === 0)
     return (
@@ -61,15 +62,16 @@ export function StoreList({ account: { id, stores } }: { readonly account: Accou
         <Dimmed size="sm">{counted(stores.length, "store")}</Dimmed>
         {manage}
       </Group>
-      <DataTable
-        caption="Stores"
-        rows={stores}
-        rowKey={(one) => one.id}
-        columns={(one) => ({
-          Name: <CellText title={<RowLink href={`/stores/${one.id}`}>{one.name}</RowLink>} />,
-          "Review sites": <SitesState accountId={id} storeId={one.id} />,
-          ID: one.id,
-        })}
+      <TableList
+        list={list}
+        table={{
+          caption: "Stores",
+          columns: (one) => ({
+            Name: <CellText title={<RowLink href={`/stores/${one.id}`}>{one.name}</RowLink>} />,
+            "Review sites": <SitesState sites={one.review_sites} />,
+            ID: one.id,
+          }),
+        }}
       />
     </Stack>
   );

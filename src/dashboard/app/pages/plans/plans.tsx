@@ -4,6 +4,7 @@ import "@mantine/core/styles/Pill.css";
 import "@mantine/core/styles/PillsInput.css";
 import { apiErrorOf } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
+import { BreakableText } from "../../ui/badges.tsx";
 import {
   ConfirmedAction,
   Dialog,
@@ -13,7 +14,8 @@ import {
 } from "../../ui/dialog.tsx";
 import { useOpenedByLink } from "../../ui/filters.tsx";
 import { Form, useForm } from "../../ui/form.tsx";
-import { CellText, Dimmed, PageHeader } from "../../ui/layout.tsx";
+import { counted, number } from "../../ui/format.ts";
+import { CellText, Dimmed, PageHeader, PageLink } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
 import { EmptyState } from "../../ui/states.tsx";
@@ -41,7 +43,8 @@ export function Page() {
           caption: "Plans, newest first",
           end: "Actions",
           columns: (one) => ({
-            Name: <CellText title={one.name}>Plan {one.id}</CellText>,
+            Name: <CellText title={one.name}>ID {one.id}</CellText>,
+            Accounts: <Accounts plan={one} />,
             Features: <Features features={one.features} />,
             Actions: <PlanActions plan={one} onEdit={() => editing.show(one)} />,
           }),
@@ -62,12 +65,27 @@ function NewPlan(opened: OpenedByLink) {
   );
 }
 
+/** Number of accounts with a plan, which leads to the list of them. */
+function Accounts({ plan: { id, name, accounts = 0 } }: { readonly plan: Plan }) {
+  if (accounts === 0) return <Dimmed size="sm">None</Dimmed>;
+  return (
+    <PageLink
+      href={`/companies?tab=accounts&plan=${id}`}
+      aria-label={`${counted(accounts, "account")} with the plan ${name}`}
+    >
+      {number(accounts)}
+    </PageLink>
+  );
+}
+
 function Features({ features }: Pick<Plan, "features">) {
   if (features.length === 0) return <Dimmed size="sm">None</Dimmed>;
   return (
     <Group gap={4}>
       {features.map((one) => (
-        <Code key={one}>{one}</Code>
+        <Code key={one}>
+          <BreakableText text={one} />
+        </Code>
       ))}
     </Group>
   );

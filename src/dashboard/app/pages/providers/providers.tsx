@@ -3,6 +3,7 @@ import { useState } from "react";
 
 import { BASE_URL } from "../../api/connect.ts";
 import { useApi } from "../../session/session.tsx";
+import { BreakableText, Tag } from "../../ui/badges.tsx";
 import { Copy } from "../../ui/copy.tsx";
 import {
   Confirm,
@@ -13,12 +14,12 @@ import {
 } from "../../ui/dialog.tsx";
 import { useOpenedByLink } from "../../ui/filters.tsx";
 import { Form, useForm } from "../../ui/form.tsx";
-import { CellText, Dimmed, PageHeader } from "../../ui/layout.tsx";
+import { CellText, Dimmed, PageHeader, PageLink } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
 import { SecretDialog } from "../../ui/secret.tsx";
 import { EmptyState } from "../../ui/states.tsx";
-import { Time } from "../../ui/time.tsx";
+import { Time, useNow } from "../../ui/time.tsx";
 import {
   type Provider,
   type ProviderDraft,
@@ -66,7 +67,9 @@ export function Page() {
             "Reports to": (
               <div data-name>
                 <Group gap={4} wrap="nowrap">
-                  <code>/providers/{one.slug}/events</code>
+                  <code>
+                    <BreakableText text={`/providers/${one.slug}/events`} />
+                  </code>
                   <Copy
                     value={`${BASE_URL}/providers/${one.slug}/events`}
                     label={`Copy the URL of ${one.name}`}
@@ -75,6 +78,7 @@ export function Page() {
               </div>
             ),
             Fingerprint: <SecretState provider={one} />,
+            "Last refused request": <LastRefused provider={one} />,
             Actions: (
               <ProviderActions
                 provider={one}
@@ -105,6 +109,7 @@ export function Page() {
   );
 }
 
+/** Shows the beginning of the fingerprint of the secret, and until when the previous secret is valid. */
 function SecretState({ provider }: { readonly provider: Provider }) {
   const { secret_fingerprint: fingerprint, previous_secret_expires_at: until } = provider;
   return (
@@ -118,6 +123,28 @@ function SecretState({ provider }: { readonly provider: Provider }) {
         </Dimmed>
       )}
     </>
+  );
+}
+
+/** Time in ms for which a refused request is marked, because its cause may still be there. */
+const RECENT_MS = 86_400_000;
+const TICK_MS = 60_000;
+
+/** Time at which a request was last refused for its signature, with the audit log of all such requests. */
+function LastRefused({ provider }: { readonly provider: Provider }) {
+  const { last_refused_at: at } = provider;
+  const now = useNow(TICK_MS);
+  if (at === null) return <Dimmed size="sm">None lately</Dimmed>;
+  return (
+    <PageLink href="/audit?action=PROVIDER_AUTH_FAILED" title="Show refused requests">
+      {now - Date.parse(at) > RECENT_MS ? (
+        <Time at={at} />
+      ) : (
+        <Tag color="yellow">
+          <Time at={at} />
+        </Tag>
+      )}
+    </PageLink>
   );
 }
 
@@ -135,13 +162,8 @@ function ProviderActions({ provider, onEdit, onSecret }: ProviderActionsProps) {
   const close = () => setQuestion(undefined);
   return (
     <Group gap="xs" justify="flex-end" wrap="nowrap" className="row-actions">
-      <Button
-        size="xs"
-        variant="default"
-        aria-label={`Rotate secret of ${name}`}
-        onClick={() => setQuestion("rotate")}
-      >
-        Rotate secret
+      <Button size="xs" variant="default" aria-label={`Edit ${name}`} onClick={onEdit}>
+        Edit
       </Button>
       <Menu position="bottom-end">
         <Menu.Target>
@@ -150,7 +172,7 @@ function ProviderActions({ provider, onEdit, onSecret }: ProviderActionsProps) {
           </Button>
         </Menu.Target>
         <Menu.Dropdown>
-          <Menu.Item onClick={onEdit}>Edit</Menu.Item>
+          <Menu.Item onClick={() => setQuestion("rotate")}>Rotate secret</Menu.Item>
           <Menu.Item c="var(--mantine-color-error)" onClick={() => setQuestion("delete")}>
             Delete
           </Menu.Item>
@@ -196,6 +218,20 @@ const GRACE_HOURS = [
   ["168", "7 days"],
 ] as const;
 
+/** Returns the slug that the form proposes for a name: `Google Maps` becomes `google-maps`. */
+const slugOf = (name: string): string =>
+  name
+    .normalize("NFKD")
+    .toLowerCase()
+    .replaceAll(/\p{M}/gu, "")
+    .replaceAll(/[^a-z0-9]+/g, "-")
+    .replaceAll(/^-|-$/g, "")
+    .slice(0, 64);
+
+/** Lets the slug follow the name until somebody edits the slug. */
+const withSlug = ({ name }: Partial<ProviderDraft>, before: ProviderDraft) =>
+  name !== undefined && before.slug === slugOf(before.name) ? { slug: slugOf(name) } : {};
+
 const EMPTY_PROVIDER: ProviderDraft = { name: "", slug: "", requires_timestamp: false };
 
 interface ProviderFormProps {
@@ -208,7 +244,7 @@ interface ProviderFormProps {
 function ProviderForm({ provider, onClose, onSecret }: ProviderFormProps) {
   const { create, change } = useProviderActions();
   const form = useForm<ProviderDraft, ProviderSecret | undefined>({
-    ...(provider === undefined && { name: "new provider" }),
+    ...(provider === undefined && { name: "new provider", alongside: withSlug }),
     initial: provider ?? EMPTY_PROVIDER,
     send: async (draft) => {
       if (provider === undefined) return create(draft);

@@ -5,7 +5,7 @@ import { useLocation, useParams } from "wouter";
 
 import { apiErrorOf } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
-import { Tag } from "../../ui/badges.tsx";
+import { CopyableId } from "../../ui/copy.tsx";
 import { ConfirmedAction, DialogButton } from "../../ui/dialog.tsx";
 import { Form, useForm } from "../../ui/form.tsx";
 import { counted, idOf } from "../../ui/format.ts";
@@ -15,10 +15,9 @@ import { TableList } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
 import { SecretDialog } from "../../ui/secret.tsx";
 import { EmptyState, Loaded, NotFound } from "../../ui/states.tsx";
-import { Day, ExactTime, LastUsed, Time, useNow } from "../../ui/time.tsx";
+import { Day, ExactTime, LastUsed, Time } from "../../ui/time.tsx";
 import { CompanyName } from "../companies/company-select.tsx";
 import {
-  DAY_MS,
   endAfter,
   isServiceScope,
   type Service,
@@ -30,6 +29,7 @@ import {
   useServiceActions,
   useServiceTokenActions,
 } from "./data.ts";
+import { Expiry, SOON_DAYS } from "./expiry.tsx";
 import { ServiceForm } from "./service-form.tsx";
 
 const BACK = { href: "/services", title: "Services" };
@@ -59,7 +59,6 @@ function Shown({ service }: ServiceProps) {
       <PageHeader
         title={service.name}
         back={BACK}
-        description={`Service ${service.id}`}
         actions={
           <>
             <DialogButton
@@ -113,6 +112,7 @@ function factsOf({ scopes, partner_ids: ids, ...service }: Service) {
         </Stack>
       ),
     ],
+    ["ID", <CopyableId key="id" id={String(service.id)} label="Copy the service's ID" />],
     ["Created", <ExactTime key="created" at={service.created_at} />],
     ["Last change", <ExactTime key="changed" at={service.updated_at} />],
   ] as const;
@@ -186,23 +186,6 @@ function Tokens({ service }: ServiceProps) {
         </Text>
       </SecretDialog>
     </Section>
-  );
-}
-
-/** Days before the end of a token from which the list marks it. */
-const SOON_DAYS = 30;
-const TICK_MS = 60_000;
-
-/** Shows when a token expires, with a mark if it has to be replaced soon. */
-function Expiry({ at }: { readonly at: string }) {
-  const leftMs = Date.parse(at) - useNow(TICK_MS);
-  if (leftMs > SOON_DAYS * DAY_MS) return <Time at={at} mayBeAhead />;
-  const isOver = leftMs < 0;
-  return (
-    <Tag color={isOver ? "red" : "yellow"}>
-      {isOver ? "Expired " : "Expires "}
-      <Time at={at} mayBeAhead />
-    </Tag>
   );
 }
 

@@ -1,15 +1,17 @@
 import { useLocation } from "wouter";
 
 import { useApi } from "../../session/session.tsx";
+import { Tag } from "../../ui/badges.tsx";
 import { DialogButton, type OpenedByLink } from "../../ui/dialog.tsx";
 import { useOpenedByLink } from "../../ui/filters.tsx";
-import { counted } from "../../ui/format.ts";
+import { counted, number } from "../../ui/format.ts";
 import { CellText, PageHeader, RowLink } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
 import { EmptyState } from "../../ui/states.tsx";
-import { Time } from "../../ui/time.tsx";
+import { LastUsed, Time } from "../../ui/time.tsx";
 import { scopesInWords, type Service, servicesOptions } from "./data.ts";
+import { Expiry } from "./expiry.tsx";
 import { ServiceForm } from "./service-form.tsx";
 
 export function Page() {
@@ -32,19 +34,30 @@ export function Page() {
         table={{
           caption: "Services, newest first",
           columns: (one) => ({
-            Name: (
-              <CellText title={<RowLink href={`/services/${one.id}`}>{one.name}</RowLink>}>
-                Service {one.id}
-              </CellText>
-            ),
+            Name: <CellText title={<RowLink href={`/services/${one.id}`}>{one.name}</RowLink>} />,
             "May do": scopesInWords(one.scopes),
             Partners: partnersInWords(one),
+            ...tokenColumns(one),
             Created: <Time at={one.created_at} />,
           }),
         }}
       />
     </>
   );
+}
+
+/** Number of live tokens, the next end and the last use of them. A service without a token cannot call the API. */
+function tokenColumns({ tokens }: Service) {
+  const [next] = tokens.map((one) => one.expires_at).toSorted();
+  const last = tokens
+    .flatMap((one) => one.last_used_at ?? [])
+    .toSorted()
+    .at(-1);
+  return {
+    Tokens: tokens.length === 0 ? <Tag color="yellow">None</Tag> : number(tokens.length),
+    "Next expiry": next === undefined ? "–" : <Expiry at={next} />,
+    "Last used": <LastUsed at={last ?? null} />,
+  };
 }
 
 const partnersInWords = ({ partner_ids: ids }: Service) =>

@@ -5,7 +5,7 @@ import { useLocation, useParams } from "wouter";
 import { apiErrorOf } from "../../api/client.ts";
 import { roleName } from "../../session/roles.ts";
 import { useApi } from "../../session/session.tsx";
-import { StateBadge } from "../../ui/badges.tsx";
+import { BreakableText, StateBadge } from "../../ui/badges.tsx";
 import { Copy } from "../../ui/copy.tsx";
 import { ActiveSwitch, ConfirmedAction, DialogButton } from "../../ui/dialog.tsx";
 import { Dimmed, ErrorText, Facts, PageHeader, PageLink, Section } from "../../ui/layout.tsx";
@@ -225,7 +225,9 @@ function Domain({ connection, proof }: DomainProps) {
     <Stack gap="xs" component="section" aria-label={domain}>
       <Group justify="space-between" gap="sm">
         <Group gap="xs">
-          <Text fw={600}>{domain}</Text>
+          <Text fw={600}>
+            <BreakableText text={domain} />
+          </Text>
           <StateBadge state={provedAt === null ? "unverified" : "verified"} />
         </Group>
         {provedAt === null && (

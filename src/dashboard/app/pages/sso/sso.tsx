@@ -2,7 +2,7 @@ import { useLocation } from "wouter";
 
 import { roleName } from "../../session/roles.ts";
 import { useApi } from "../../session/session.tsx";
-import { StateBadge } from "../../ui/badges.tsx";
+import { BreakableText, StateBadge } from "../../ui/badges.tsx";
 import { DialogButton, type OpenedByLink } from "../../ui/dialog.tsx";
 import { FilterBar, useFilters, useOpenedByLink } from "../../ui/filters.tsx";
 import { idOf } from "../../ui/format.ts";
@@ -59,12 +59,12 @@ export function Page() {
                   </RowLink>
                 }
               >
-                {one.issuer}
+                <BreakableText text={one.issuer} />
               </CellText>
             ),
             State: <StateBadge state={connectionState(one)} />,
             Domains: one.domain_proofs.map(({ domain, proved_at: provedAt }) => (
-              <CellText key={domain} title={domain}>
+              <CellText key={domain} title={<BreakableText text={domain} />}>
                 {provedAt === null ? "Not verified by DNS" : "Verified by DNS"}
               </CellText>
             )),

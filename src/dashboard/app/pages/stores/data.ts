@@ -1,13 +1,6 @@
 import { queryOptions, useQuery } from "@tanstack/react-query";
 
-import {
-  allPages,
-  answerOf,
-  type ApiClient,
-  type DataOf,
-  pageAt,
-  type QueryOf,
-} from "../../api/client.ts";
+import { allPages, answerOf, type ApiClient, pageAt, type QueryOf } from "../../api/client.ts";
 import { recordOf } from "../../api/records.ts";
 import { useApi } from "../../session/session.tsx";
 import { sentence } from "../../ui/format.ts";
@@ -40,33 +33,6 @@ export const accountStoresOptions = (api: ApiClient, accountId: number) =>
       ),
   });
 
-/** Reads the connections of a store to review sites, of which there is at most one for each provider. */
-export const storeSitesOptions = (api: ApiClient, storeId: number) =>
-  queryOptions({
-    queryKey: [...STORES, storeId, "sites"],
-    queryFn: () =>
-      allPages((cursor) =>
-        answerOf(
-          api.admin["store-review-sites"].get({ query: { store_id: storeId, ...pageAt(cursor) } }),
-        ),
-      ),
-  });
-
-/** Reads the connections of all stores of an account to review sites. */
-export const accountSitesOptions = (api: ApiClient, accountId: number | undefined) =>
-  queryOptions({
-    queryKey: [...STORES, "sites of", accountId],
-    queryFn: () =>
-      allPages((cursor) =>
-        answerOf(
-          api.admin["store-review-sites"].get({
-            query: { account_id: accountId ?? 0, ...pageAt(cursor) },
-          }),
-        ),
-      ),
-    enabled: accountId !== undefined,
-  });
-
 /** Reads the providers, of which a platform has at most a few dozen. */
 export const allProvidersOptions = (api: ApiClient) =>
   queryOptions({
@@ -81,7 +47,8 @@ export function useSiteName(): (slug: string) => string {
   return (slug) => data?.find((one) => one.slug === slug)?.name ?? sentence(slug);
 }
 
-export type StoreSite = DataOf<typeof storeSitesOptions>[number];
+/** Connection of a store to a review site. */
+export type StoreSite = Store["review_sites"][number];
 
 /** Values of the form for a store before they are sent. An empty external id means that there is none. */
 export interface StoreDraft {

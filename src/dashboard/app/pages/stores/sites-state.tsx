@@ -1,28 +1,28 @@
-import { useQuery } from "@tanstack/react-query";
+import { Group, Stack } from "@mantine/core";
 
-import { useApi } from "../../session/session.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
 import { Dimmed } from "../../ui/layout.tsx";
-import { accountSitesOptions, useSiteName } from "./data.ts";
+import { isBroken } from "../reviews/site-words.ts";
+import { type StoreSite, useSiteName } from "./data.ts";
 
-interface SitesStateProps {
-  readonly accountId: number;
-  readonly storeId: number;
-}
-
-/** Shows whether the connections of a store to review sites work, and the names of those that do not. */
-export function SitesState({ accountId, storeId }: SitesStateProps) {
-  const { data } = useQuery(accountSitesOptions(useApi(), accountId));
+/** Shows which connections of a store to review sites work, after those that do not. */
+export function SitesState({ sites }: { readonly sites: readonly StoreSite[] }) {
   const nameOf = useSiteName();
-  if (data === undefined) return null;
-  const sites = data.filter((one) => one.store_id === storeId);
-  const broken = sites.filter(({ pull, post }) => !pull.connected || !post.connected);
-  if (sites.length === 0) return "None";
-  const names = (broken.length > 0 ? broken : sites).map(({ provider }) => nameOf(provider));
+  if (sites.length === 0) return <Dimmed size="sm">None</Dimmed>;
+  const states = Map.groupBy(sites, (one) => (isBroken(one) ? "disconnected" : "connected"));
   return (
-    <>
-      <StateBadge state={broken.length > 0 ? "disconnected" : "connected"} />
-      <Dimmed>{names.join(", ")}</Dimmed>
-    </>
+    <Stack gap={4}>
+      {(["disconnected", "connected"] as const).map((state) => {
+        const names = states.get(state)?.map(({ provider }) => nameOf(provider));
+        return (
+          names && (
+            <Group key={state} gap={6}>
+              <StateBadge state={state} />
+              <Dimmed span>{names.join(", ")}</Dimmed>
+            </Group>
+          )
+        );
+      })}
+    </Stack>
   );
 }

@@ -11,7 +11,7 @@ import { ConfirmedAction, DialogButton } from "../../ui/dialog.tsx";
 import { Form, useForm } from "../../ui/form.tsx";
 import { idOf, sentence } from "../../ui/format.ts";
 import { CellText, Dimmed, PageHeader, Section, TextLink } from "../../ui/layout.tsx";
-import { EmptyState, Loaded, NotFound, UnreadRecord } from "../../ui/states.tsx";
+import { EmptyState, NotFound, UnreadRecord } from "../../ui/states.tsx";
 import { Time } from "../../ui/time.tsx";
 import { CompanyName } from "../companies/company-select.tsx";
 import {
@@ -19,7 +19,6 @@ import {
   type Store,
   storeOptions,
   type StoreSite,
-  storeSitesOptions,
   useSiteName,
   useStoreActions,
 } from "./data.ts";
@@ -50,7 +49,7 @@ function Shown({ store }: StoreProps) {
         description={
           <>
             Store {id} of{" "}
-            <TextLink href={`/stores?account=${accountId}`}>
+            <TextLink href={`/companies/${accountId}`}>
               <CompanyName id={accountId} />
             </TextLink>
             , an account of{" "}
@@ -102,48 +101,43 @@ function DeleteStore({ store: { id, name } }: StoreProps) {
 }
 
 function Sites({ store }: StoreProps) {
-  const sites = useQuery(storeSitesOptions(useApi(), store.id));
   const nameOf = useSiteName();
-  const connect = (
-    <DialogButton label="Connect a review site">
-      {(close) => <ConnectSite store={store} connected={sites.data ?? []} onClose={close} />}
-    </DialogButton>
-  );
+  const { review_sites: sites } = store;
   return (
     <Section
       title="Review sites"
-      description="The puller of a review site reports events with the ID of the connection. It collects reviews (pull) and posts responses (post); each can fail on its own."
-      actions={sites.data !== undefined && connect}
+      description="Reviews are read from each site, and responses are posted there. Each of the two can fail separately. The site's events name the connection by its ID."
+      actions={
+        <DialogButton label="Connect a review site">
+          {(close) => <ConnectSite store={store} onClose={close} />}
+        </DialogButton>
+      }
     >
-      <Loaded query={sites}>
-        {(found) =>
-          found.length === 0 ? (
-            <EmptyState icon="plug" title="No review site yet">
-              Without a connection, no review of this store arrives.
-            </EmptyState>
-          ) : (
-            <DataTable
-              caption="Review sites of the store"
-              rows={found}
-              rowKey={({ id }) => id}
-              end="Actions"
-              columns={(one) => ({
-                "Review site": <CellText title={nameOf(one.provider)} />,
-                "Connection ID": (
-                  <CopyableId
-                    id={String(one.id)}
-                    label={`Copy the connection's id of ${nameOf(one.provider)}`}
-                  />
-                ),
-                Pull: <Axis axis={one.pull} />,
-                Post: <Axis axis={one.post} />,
-                Changed: <Time at={one.updated_at} />,
-                Actions: <Disconnect site={one} />,
-              })}
-            />
-          )
-        }
-      </Loaded>
+      {sites.length === 0 ? (
+        <EmptyState icon="plug" title="No review site yet">
+          Without a connection, no review of this store arrives.
+        </EmptyState>
+      ) : (
+        <DataTable
+          caption="Review sites of the store"
+          rows={sites}
+          rowKey={({ id }) => id}
+          end="Actions"
+          columns={(one) => ({
+            "Review site": <CellText title={nameOf(one.provider)} />,
+            "Reading reviews": <Axis axis={one.pull} />,
+            "Posting responses": <Axis axis={one.post} />,
+            "State changed": <Time at={one.updated_at} />,
+            "Connection ID": (
+              <CopyableId
+                id={String(one.id)}
+                label={`Copy the connection's id of ${nameOf(one.provider)}`}
+              />
+            ),
+            Actions: <Disconnect site={one} />,
+          })}
+        />
+      )}
     </Section>
   );
 }
@@ -176,22 +170,23 @@ function Disconnect({ site }: { readonly site: StoreSite }) {
           : undefined
       }
     >
-      The puller's reports with this ID are refused from now on. A connection that has reported an
-      event cannot be removed.
+      Events with this connection's ID are refused from now on. A connection with which the site has
+      reported an event cannot be removed.
     </ConfirmedAction>
   );
 }
 
 interface ConnectSiteProps extends StoreProps {
-  readonly connected: readonly StoreSite[];
   readonly onClose: () => void;
 }
 
-function ConnectSite({ store, connected, onClose }: ConnectSiteProps) {
+function ConnectSite({ store, onClose }: ConnectSiteProps) {
   const { connect } = useStoreActions();
   const nameOf = useSiteName();
   const providers = useQuery(allProvidersOptions(useApi())).data ?? [];
-  const free = providers.filter(({ slug }) => !connected.some((one) => one.provider === slug));
+  const free = providers.filter(
+    ({ slug }) => !store.review_sites.some((one) => one.provider === slug),
+  );
   const first = free[0]?.id ?? 0;
   const form = useForm({
     initial: { provider_id: 0 },

@@ -1,13 +1,15 @@
 import { useLocation } from "wouter";
 
 import { useApi } from "../../session/session.tsx";
+import { Highlighted } from "../../ui/badges.tsx";
 import { DialogButton, type OpenedByLink } from "../../ui/dialog.tsx";
-import { FilterBar, useFilters, useOpenedByLink } from "../../ui/filters.tsx";
+import { FilterBar, TextFilter, useFilters, useOpenedByLink } from "../../ui/filters.tsx";
 import { idOf } from "../../ui/format.ts";
 import { CellText, PageHeader, PageLink, RowLink } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
 import { EmptyState } from "../../ui/states.tsx";
+import { textQuery } from "../../ui/text-query.ts";
 import { Time } from "../../ui/time.tsx";
 import { CompanyName, CompanySelect } from "../companies/company-select.tsx";
 import { storesOptions } from "./data.ts";
@@ -15,9 +17,10 @@ import { SitesState } from "./sites-state.tsx";
 import { StoreForm } from "./store-form.tsx";
 
 export function Page() {
-  const { get, set, count, clear } = useFilters(["account"]);
+  const { get, set, field, count, clear } = useFilters(["q", "account"]);
+  const q = get("q");
   const accountId = idOf(get("account"));
-  const filter = accountId === undefined ? {} : { account_id: accountId };
+  const filter = { ...textQuery(q), ...(accountId !== undefined && { account_id: accountId }) };
   return (
     <>
       <PageHeader
@@ -25,7 +28,12 @@ export function Page() {
         description="The locations that an account's customers review. Connect each store to its review sites to collect their reviews."
         actions={<NewStore accountId={accountId} {...useOpenedByLink()} />}
       />
-      <FilterBar count={count} onClear={clear}>
+      <FilterBar
+        count={count}
+        inView={q === undefined ? 0 : 1}
+        onClear={clear}
+        search={<TextFilter label="Name" placeholder="Main Street" {...field("q")} />}
+      >
         <CompanySelect
           label="Account"
           types={["account"]}
@@ -40,7 +48,7 @@ export function Page() {
         empty={
           <EmptyState
             icon="store"
-            title={count > 0 ? "This account has no store" : "No stores yet"}
+            title={noStoreTitle(q, accountId)}
             action={<NewStore accountId={accountId} />}
           >
             Create a store, then connect it to its review sites.
@@ -50,10 +58,17 @@ export function Page() {
           caption: "Stores, newest first",
           columns: (one) => ({
             Name: (
-              <CellText title={<RowLink href={`/stores/${one.id}`}>{one.name}</RowLink>}>
+              <CellText
+                title={
+                  <RowLink href={`/stores/${one.id}`}>
+                    <Highlighted text={one.name} q={q} />
+                  </RowLink>
+                }
+              >
                 Store {one.id}
               </CellText>
             ),
+            "Review sites": <SitesState sites={one.review_sites} />,
             Account: (
               <PageLink href={`/companies/${one.account_id}`} className="on-top">
                 <CompanyName id={one.account_id} />
@@ -64,10 +79,6 @@ export function Page() {
                 <CompanyName id={one.partner_id} />
               </PageLink>
             ),
-            // The API lists the connections of one account in a single request, but not those of all accounts.
-            ...(accountId !== undefined && {
-              "Review sites": <SitesState accountId={accountId} storeId={one.id} />,
-            }),
             "External ID": one.external_id ?? "None",
             Changed: <Time at={one.updated_at} />,
           }),
@@ -75,6 +86,11 @@ export function Page() {
       />
     </>
   );
+}
+
+function noStoreTitle(q: string | undefined, accountId: number | undefined): string {
+  if (q !== undefined) return "No store has this name";
+  return accountId === undefined ? "No stores yet" : "This account has no store";
 }
 
 /** Button that opens the form of a new store. Afterwards the store's page opens, where it is connected to sites. */

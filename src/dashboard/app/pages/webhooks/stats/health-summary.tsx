@@ -1,8 +1,8 @@
 import { Text, type TextProps } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { Fragment, type ReactNode } from "react";
+import type { ReactNode } from "react";
 
-import { stateColor, Tag } from "../../../ui/badges.tsx";
+import { BreakableText, stateColor, Tag } from "../../../ui/badges.tsx";
 import { Sparkline } from "../../../ui/chart/sparkline.tsx";
 import { counted, duration, number, percent, sentence } from "../../../ui/format.ts";
 import { NamedValue, TextLink } from "../../../ui/layout.tsx";
@@ -31,16 +31,11 @@ export function ConditionBadge({ subscription }: SubscriptionProps) {
   );
 }
 
-/** Shows a URL, which breaks after a slash where it does not fit into a line. */
+/** Shows a URL, which breaks after a slash or a dot where it does not fit into a line. */
 export function UrlText({ url }: { readonly url: string }) {
   return (
     <span className="mono">
-      {url.split(/(?<=[^/]\/)(?!\/)/).map((part, i) => (
-        <Fragment key={i}>
-          {i > 0 && <wbr />}
-          {part}
-        </Fragment>
-      ))}
+      <BreakableText text={url} />
     </span>
   );
 }
