@@ -272,7 +272,9 @@ function conditionInWords({ condition, successRate1h: rate, retry }: HealthSumma
   if (condition === null) return "Disabled";
   const state = condition === "healthy" && retry !== undefined ? "retrying" : condition;
   const word = `${state.charAt(0).toUpperCase()}${state.slice(1)}`;
-  return rate === null ? word : `${word}, with a success rate of ${percentOf(rate)}% in the last hour`;
+  return rate === null
+    ? word
+    : `${word}, with a success rate of ${percentOf(rate)}% in the last hour`;
 }
 
 /** Formats the stored instant of a cause. */

@@ -1,4 +1,4 @@
-import { Button, Text } from "@mantine/core";
+import { Button, Paper, Stack, Text, Title } from "@mantine/core";
 import { Notifications } from "@mantine/notifications";
 import { QueryClientProvider } from "@tanstack/react-query";
 import {
@@ -18,12 +18,14 @@ import { READING_PAGES } from "./pages/webhooks/pages.ts";
 import { type Portal as OpenedPortal, readIdentity, type Session } from "./session/identity.ts";
 import { type PortalLink, NO_CALLBACK } from "./session/links.ts";
 import { queryClient } from "./session/query-client.ts";
+import { brandOf } from "./session/shown-brand.ts";
 import { SessionContext, type SessionState } from "./session/session.tsx";
 import { Acting } from "./shell/acting.tsx";
+import { BrandLogo } from "./shell/brand.tsx";
 import { page, PageBoundary } from "./shell/page.tsx";
 import css from "./shell/shell.module.css";
 import { BrandTheme } from "./shell/theme.tsx";
-import { PageHeader } from "./ui/layout.tsx";
+import { usePageTitle } from "./ui/brand-name.ts";
 import { ErrorNotice, Loading } from "./ui/states.tsx";
 
 const Create = page(() => import("./pages/webhooks/create.tsx"));
@@ -62,14 +64,17 @@ function PortalContent({ children }: { readonly children: ReactNode }) {
 }
 
 function PortalBody({ state }: { readonly state: PortalState }) {
-  const { session, ended, error, retry, stop } = state;
-  if (ended !== undefined) return <SessionEnded ended={ended} />;
+  const { session, last, ended, error, retry, stop } = state;
+  if (ended !== undefined) return <SessionEnded ended={ended} last={last} />;
   if (error !== undefined) return <ErrorNotice error={error} retry={retry} />;
   if (session?.portal === undefined) return <Loading />;
   return (
     <PageBoundary>
       {session.portal.isOfOperator && (
-        <Acting as={`the owner of ${session.company.name}`}>
+        <Acting
+          as={`the owner of ${session.company.name}`}
+          limits="Secrets, new webhooks and alerts stay with the owner."
+        >
           <Button size="xs" onClick={stop}>
             Stop acting
           </Button>
@@ -99,22 +104,44 @@ const END_REASON_WORDS = {
   used: "This link was already used or has expired. Each link works once and for a short time.",
   missing: "This page was reloaded, and a link works only once.",
   expired: "It has expired or was closed.",
-  stopped: "You are no longer acting as the owner. You can close this tab.",
+  stopped: "You no longer act as the owner.",
 } as const;
 
-function SessionEnded({ ended }: { readonly ended: NonNullable<PortalState["ended"]> }) {
+interface SessionEndedProps extends Pick<PortalState, "last"> {
+  readonly ended: PortalEndReason;
+}
+
+/** Says why a portal shows no pages, and how to go on. */
+function SessionEnded({ ended, last }: SessionEndedProps) {
   const hasHost = useHasHost();
+  const title = "This session has ended";
+  usePageTitle(title);
+  const company = last?.portal?.isOfOperator === true ? last.company : undefined;
+  const logoUrl = last?.theme.logo_url ?? null;
   return (
-    <>
-      <PageHeader title="This session has ended" description={END_REASON_WORDS[ended]} />
-      <Text>
-        {hasHost
-          ? "To start another session, reload the page."
-          : "To start another session, request a new link where you got this one."}
-      </Text>
-    </>
+    <Paper withBorder p="xl" maw={480} mx="auto" my="xl">
+      <Stack align="center" ta="center">
+        {logoUrl !== null && <BrandLogo logoUrl={logoUrl} />}
+        <Title order={1} size="h3">
+          {title}
+        </Title>
+        <Text c="dimmed">
+          {END_REASON_WORDS[ended]} {company === undefined && nextStep(hasHost)}
+        </Text>
+        {company !== undefined && (
+          <Button component="a" href={`/dashboard/companies/${company.id}`}>
+            Back to {company.name}
+          </Button>
+        )}
+      </Stack>
+    </Paper>
   );
 }
+
+const nextStep = (hasHost: boolean): string =>
+  hasHost
+    ? "To start another session, reload the page."
+    : "To start another session, request a new link where you got this one.";
 
 /*
  * Messages from the portal to the page that frames it (guide "Embedding"). They report only that the portal has
@@ -199,6 +226,8 @@ type PortalEndReason = keyof typeof END_REASON_WORDS;
 
 interface PortalState {
   readonly session: Session | undefined;
+  /** The session, also after its end. */
+  readonly last: Session | undefined;
   readonly ended: PortalEndReason | undefined;
   /**
    * Error of the request that redeems the code, such as a network failure. The code may still be valid, so
@@ -220,15 +249,16 @@ interface PortalSessionProps {
  * so a reload ends it.
  */
 function PortalSession({ link: { base, code }, children }: PortalSessionProps) {
-  const [session, setSession] = useState<Session>();
+  const [last, setLast] = useState<Session>();
   const [ended, setEnded] = useState<PortalEndReason | undefined>(
     code === undefined ? "missing" : undefined,
   );
+  const session = ended === undefined ? last : undefined;
   const [error, setError] = useState<unknown>();
   const open = useCallback(() => {
     if (code === undefined) return;
     setError(undefined);
-    openSession(base, code).then(setSession, (failed: unknown) => {
+    openSession(base, code).then(setLast, (failed: unknown) => {
       if (failed instanceof CodeRejected) setEnded("used");
       else setError(failed);
     });
@@ -247,10 +277,9 @@ function PortalSession({ link: { base, code }, children }: PortalSessionProps) {
   }, [ended]);
   const end = useCallback((reason: PortalEndReason = "expired") => {
     queryClient.clear();
-    setSession(undefined);
     setEnded(reason);
   }, []);
-  const state = useSessionState(session, end);
+  const state = useSessionState({ session, last }, end);
   const stop = () => {
     // The token expires by itself if the server cannot be reached.
     void state.api.sso["revoking-token"].get().catch(() => undefined);
@@ -258,7 +287,7 @@ function PortalSession({ link: { base, code }, children }: PortalSessionProps) {
   };
   return (
     <SessionContext value={state}>
-      {children({ session, ended, error, retry: open, stop })}
+      {children({ session, last, ended, error, retry: open, stop })}
     </SessionContext>
   );
 }
@@ -292,7 +321,10 @@ const doNothing = () => {};
  * Builds the session state of a portal. Its sign-in, sign-out and impersonation do nothing, because a portal
  * session begins with a link and ends when its token expires.
  */
-function useSessionState(session: Session | undefined, onEnd: () => void): SessionState {
+function useSessionState(
+  { session, last }: Pick<PortalState, "session" | "last">,
+  onEnd: () => void,
+): SessionState {
   const token = session?.token;
   const api = useMemo(
     () => apiWith(token, { onUnauthorized: () => token !== undefined && onEnd() }),
@@ -300,6 +332,8 @@ function useSessionState(session: Session | undefined, onEnd: () => void): Sessi
   );
   return {
     session,
+    // The page of an ended session keeps its brand.
+    ...(last !== undefined && { ownBrand: brandOf(last) }),
     isRemembered: false,
     ended: undefined,
     ssoCallback: NO_CALLBACK,

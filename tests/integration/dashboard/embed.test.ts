@@ -181,6 +181,24 @@ describe.skipIf(lacks("chromium"))("the portal in a separate window", () => {
     },
   );
 
+  test("of an operator who stops acting leads back to the partner, in the partner's colour", async () => {
+    context = await world.browser.newContext({ reducedMotion: "reduce" });
+    const page = await context.newPage();
+    await page.goto(await operatorLink({ pages: ["webhooks"], access: "write" }));
+    const [{ id }] = world.tenants.partners;
+    const color = () =>
+      page.evaluate(
+        "getComputedStyle(document.documentElement).getPropertyValue('--mantine-primary-color-filled')",
+      );
+    await page.getByText("stay with the owner").waitFor();
+    const acting = await color();
+    await page.getByRole("button", { name: "Stop acting" }).click();
+    const back = page.getByRole("link", { name: "Back to p1" });
+    expect(await back.getAttribute("href")).toBe(`/dashboard/companies/${id}`);
+    expect(await color()).toBe(acting);
+    await checkLooks(page, "portal-stopped");
+  });
+
   test("opens by a link, and by a second one that replaces it", async () => {
     context = await world.browser.newContext({ reducedMotion: "reduce" });
     const page = await context.newPage();

@@ -25,8 +25,8 @@ type Operations = Pick<
 
 export interface SessionState extends Snapshot, Operations {
   readonly isRemembered: boolean;
-  /** Brand of the invitation that this page shows; undefined on all other pages. */
-  readonly invitedTo?: ShownBrand | undefined;
+  /** Brand of a page without a session: that of an invitation, or of a portal's session that has ended. */
+  readonly ownBrand?: ShownBrand | undefined;
   readonly showBrand?: (brand: ShownBrand | undefined) => void;
   /**
    * API client that sends the token of the session. A response of 401 ends the session. A request for which the
@@ -46,7 +46,7 @@ export const SessionContext = createContext<SessionState | undefined>(undefined)
 export function SessionProvider({ children }: { readonly children: ReactNode }) {
   const [current] = useState(() => new CurrentSession());
   const snapshot = useSyncExternalStore(current.subscribe, current.snapshot);
-  const [invitedTo, showBrand] = useState<ShownBrand>();
+  const [ownBrand, showBrand] = useState<ShownBrand>();
   useEffect(() => current.keepDrafts(), [current]);
   const token = snapshot.session?.token;
   const { asked, ask } = useAskedProof(token);
@@ -69,7 +69,7 @@ export function SessionProvider({ children }: { readonly children: ReactNode }) 
     onEnded: (ofToken) => current.close(ofToken, "signed_out"),
   });
   const { signIn, signInWith, stopWaiting, signInAgain, signOut, actAs, comeBack } = current;
-  const state = { ...snapshot, isRemembered: storedSession.exists(), api, asked, invitedTo };
+  const state = { ...snapshot, isRemembered: storedSession.exists(), api, asked, ownBrand };
   const operations = {
     signIn,
     signInWith,
@@ -111,15 +111,15 @@ export function useSessionState(): SessionState {
 }
 
 /**
- * Returns the brand of the invitation that is shown, else that of the session. Without a session, returns that of the
- * last one in this browser, if any.
+ * Returns the brand of the page if it has its own, else that of the session. Without a session, returns that of the last
+ * one in this browser, if any.
  */
 export function useBrand(): ShownBrand | undefined {
-  const { session, invitedTo } = useSessionState();
+  const { session, ownBrand } = useSessionState();
   return useMemo(() => {
-    if (invitedTo !== undefined) return invitedTo;
+    if (ownBrand !== undefined) return ownBrand;
     return session === undefined ? rememberedBrand() : brandOf(session);
-  }, [session, invitedTo]);
+  }, [session, ownBrand]);
 }
 
 export const useApi = (): ApiClient => useSessionState().api;

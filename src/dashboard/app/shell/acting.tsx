@@ -29,11 +29,13 @@ export function ActingBanner() {
 interface ActingProps {
   /** Description of the impersonated owner. */
   readonly as: string;
+  /** Says what is left to the owner. */
+  readonly limits?: string;
   readonly children?: ReactNode;
 }
 
 /** Notice that everything on the page is done in the name of another user. */
-export function Acting({ as, children }: ActingProps) {
+export function Acting({ as, limits, children }: ActingProps) {
   return (
     <Alert
       color="yellow"
@@ -44,7 +46,7 @@ export function Acting({ as, children }: ActingProps) {
     >
       <Group justify="space-between" gap="sm">
         <Text size="sm" className="shrinks">
-          Your changes are made on behalf of the owner. The audit log records both of you.
+          Your changes are made on behalf of the owner. The audit log records both of you. {limits}
         </Text>
         {children}
       </Group>

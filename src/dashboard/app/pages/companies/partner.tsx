@@ -91,11 +91,11 @@ function ActAsPartner({ id, name }: PartnerProps) {
         label="Act as partner"
         button={{ size: "xs" }}
         title={`Act as ${name}?`}
-        action="Create link"
+        action="Continue"
         onConfirm={() => mutateAsync()}
       >
-        You get a link that opens the webhook pages as the owner of {name}. The link and everything
-        that you do with it are recorded in the audit log.
+        You open the webhook pages as the owner of {name}. Only the owner can see secrets, add
+        webhooks and change alerts. The audit log records all that you do.
       </ConfirmedAction>
       <Dialog opened={data !== undefined} onClose={close} title={`Act as ${name}`} centered>
         {data !== undefined && (
