@@ -44,9 +44,9 @@ interface Row {
 
 /**
  * Returns whether the subject, or a person of the company, has acted, or whether the action was on the subject or on an
- * object of the company. `ownerId` is the company that the object belongs to.
+ * object of the company. `ownerIds` are the company that the object belongs to and its partner.
  */
-export function concerns({ kind, id }: Subject, row: Row, ownerId: unknown): boolean {
+export function concerns({ kind, id }: Subject, row: Row, ownerIds: readonly unknown[]): boolean {
   const { actorId, impersonatorId, companyId, details } = row;
   const by = kind === "company" ? [companyId] : [actorId, impersonatorId];
   if (by.includes(id)) return true;
@@ -54,5 +54,5 @@ export function concerns({ kind, id }: Subject, row: Row, ownerId: unknown): boo
   if (row.action === "AUTHZ_DENIED") return false;
   if (kind === "user") return details["user_id"] === id;
   const { company_id: company, partner_id: partner, connection_company_id: connected } = details;
-  return [company, partner, connected, ownerId].includes(id);
+  return [company, partner, connected, ...ownerIds].includes(id);
 }

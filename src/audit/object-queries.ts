@@ -56,8 +56,8 @@ interface Row {
 
 interface FoundObject {
   readonly name: string | null;
-  /** The company that the object belongs to; null if it is unknown. */
-  readonly ownerId: unknown;
+  /** The company that the object belongs to, and the partner of this company, as far as they are known. */
+  readonly ownerIds: readonly unknown[];
 }
 
 /**
@@ -77,7 +77,8 @@ export async function objectsOf(
     if (source === undefined) continue;
     const read = await objectsIn(db, source, { ids: own, tenantId });
     const byId = read.map(
-      ({ id, name, ownerId }) => [String(id), { name: String(name), ownerId }] as const,
+      ({ id, name, ...owners }) =>
+        [String(id), { name: String(name), ownerIds: Object.values(owners) }] as const,
     );
     found.set(field, new Map(byId));
   }
@@ -85,7 +86,7 @@ export async function objectsOf(
     const object = objects[i];
     const one = object && found.get(object.field)?.get(String(object.id));
     if (one !== undefined) return one;
-    return { name: action === "AUTHZ_DENIED" ? null : nameInDetails(details), ownerId: null };
+    return { name: action === "AUTHZ_DENIED" ? null : nameInDetails(details), ownerIds: [] };
   });
 }
 
@@ -122,10 +123,15 @@ function objectsIn(
   db: DbOrTx,
   { table, id, name, owner }: Source,
   { ids, tenantId }: WantedObjects,
-): Promise<{ readonly id: unknown; readonly name: unknown; readonly ownerId: unknown }[]> {
+) {
   const isTheirs = tenantId === undefined ? undefined : isOfTenant(db, owner, tenantId);
   return db
-    .select({ id, name, ownerId: owner ?? sql`null` })
+    .select({
+      id,
+      name,
+      ownerId: owner ?? sql`null`,
+      partnerId: sql`(select partner_id from companies owners where owners.id = ${owner ?? sql`null`})`,
+    })
     .from(table)
     .where(and(anyOf(id, new Set(ids.map((one) => one.id))), isTheirs));
 }

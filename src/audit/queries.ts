@@ -129,7 +129,7 @@ async function search(
   if (subject === undefined && text === undefined)
     return { rows: await read(page), end: undefined };
   const isWanted = (row: NamedRow) =>
-    (subject === undefined || concerns(subject, row, row.objectOwnerId)) &&
+    (subject === undefined || concerns(subject, row, row.objectOwnerIds)) &&
     (text === undefined || textOf(row).includes(text));
   const rows: NamedRow[] = [];
   let { after } = page;
@@ -145,7 +145,7 @@ async function search(
 }
 
 /** Returns all text of a row that a search covers, in lower case. */
-function textOf({ id: _id, at: _at, objectOwnerId: _owner, details, ...row }: NamedRow): string {
+function textOf({ id: _id, at: _at, objectOwnerIds: _owners, details, ...row }: NamedRow): string {
   const { action, actorId: actor_id, objectName: object_name } = row;
   const entry = { action, details, actor_id };
   const words = [object_name, null].map((name) => entryWords({ ...entry, object_name: name }));
@@ -218,7 +218,7 @@ async function withNames(
   return rows.map((row, i) => ({
     ...row,
     objectName: objects[i]?.name ?? null,
-    objectOwnerId: objects[i]?.ownerId,
+    objectOwnerIds: objects[i]?.ownerIds ?? [],
     actorName: userNames.get(row.actorId) ?? null,
     impersonatorName: userNames.get(row.impersonatorId) ?? null,
     companyName: companyNames.get(row.companyId) ?? null,
@@ -226,7 +226,7 @@ async function withNames(
 }
 
 type StoredRow = typeof auditLog.$inferSelect;
-type NamedRow = AuditRow & { readonly objectOwnerId: unknown };
+type NamedRow = AuditRow & { readonly objectOwnerIds: readonly unknown[] };
 
 function conditionsOf(filter: ReturnType<typeof filterOf>, page: Page) {
   const { subject, hasReads, action, actions, actorId, companyId, since, until } = filter;

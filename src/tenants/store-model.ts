@@ -125,6 +125,10 @@ export const StoreReviewSiteObject = Type.Object(
     provider: Type.String(),
     pull: axis,
     post: axis,
+    /** Only a single store shows it. */
+    last_review_at: Type.Optional(
+      orNull(instantAnswer(), { description: "Time of its latest review." }),
+    ),
     ...syncedFields,
   },
   { title: "AdminStoreReviewSite", examples: [{ id: 11 }] },

@@ -101,7 +101,9 @@ export function importAccounts(deps: ImportDeps, lines: readonly LineOf<"account
       const [partner, plan] = [partners.get(line.partner_id), plans.get(line.plan_id)];
       if (partner === undefined) return unknown("partner_id", "partner");
       if (plan === undefined) return unknown("plan_id", "plan");
-      return { origin: String(partner.id), columns: { partnerId: partner.id, planId: plan.id } };
+      const primaryColor = line.primary_color ?? partner.primaryColor;
+      const columns = { partnerId: partner.id, planId: plan.id, primaryColor };
+      return { origin: String(partner.id), columns };
     };
   });
 }

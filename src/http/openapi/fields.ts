@@ -192,7 +192,6 @@ export const FIELDS: Readonly<Record<string, string>> = {
   step: "Length of a step in seconds.",
   store_ids: "Ids of the stores that a location user may see.",
   store_review_site_id: "Id of the store's connection to the review site.",
-  stores: "Stores of the account.",
   sub: "Id of the user.",
   subscribable: "Whether an event filter may contain it.",
   subscriptions: "Number of subscriptions with queued events.",

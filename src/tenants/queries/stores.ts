@@ -4,6 +4,7 @@ import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { idBefore, nthId, someHas } from "../../../db/conditions.ts";
 import { auditLog, companies, plans as planTable, stores } from "../../../db/schema/companies.ts";
 import { reviewSites, storeReviewSites } from "../../../db/schema/providers.ts";
+import { reviews } from "../../../db/schema/reviews.ts";
 import { lockTable } from "../../../db/locks.ts";
 import { onlyRow } from "../../../db/statement.ts";
 import type { Found, Page } from "../../http/list.ts";
@@ -182,10 +183,10 @@ export async function linksOfStores(
   rows: readonly Pick<Store, "id">[],
 ): Promise<(store: Pick<Store, "id">) => readonly StoreReviewSite[]> {
   const ids = sql.param(rows.map((one) => one.id));
-  // The limit makes PostgreSQL look up each store in the index, also with a plan from when the table was small.
+  // The limit and the order of the index make PostgreSQL look up each store in the index, with any statistics.
   const own = selectLinks(db)
     .where(eq(storeReviewSites.storeId, sql`wanted.id`))
-    .orderBy(storeReviewSites.id)
+    .orderBy(storeReviewSites.reviewSiteId)
     .limit(LINKS_OF_STORE)
     .as("own");
   const links = await db
@@ -194,6 +195,29 @@ export async function linksOfStores(
     .crossJoinLateral(own);
   const byStore = Map.groupBy(links, ({ own: { storeId } }) => storeId);
   return (store) => (byStore.get(store.id) ?? []).map((link) => link.own);
+}
+
+/** Number of the newest reviews of a store in which the latest one of each connection is looked for. */
+const REVIEWS_READ = 1_000;
+
+/** Returns the times of the latest reviews of a store by the id of their connection. */
+export async function latestReviews(
+  db: DbOrTx,
+  store: Pick<Store, "id">,
+): Promise<ReadonlyMap<number, Date | null>> {
+  const newest = db
+    .select({ siteId: reviews.storeReviewSiteId, at: reviews.createdAt })
+    .from(reviews)
+    .where(eq(reviews.storeId, store.id))
+    .orderBy(desc(reviews.id))
+    .limit(REVIEWS_READ)
+    .as("newest");
+  const { siteId, at } = newest;
+  const rows = await db
+    .select({ siteId, at: max(at) })
+    .from(newest)
+    .groupBy(siteId);
+  return new Map(rows.map((one) => [one.siteId, one.at]));
 }
 
 /** Reads a connection, by its id or by the platform's external id. */

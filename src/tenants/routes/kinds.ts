@@ -24,7 +24,7 @@ import {
   UserObject,
 } from "../model.ts";
 import { companyBy } from "../queries/companies.ts";
-import { linksOfStores, storeBy, storeReviewSiteBy } from "../queries/stores.ts";
+import { latestReviews, linksOfStores, storeBy, storeReviewSiteBy } from "../queries/stores.ts";
 import { userBy } from "../queries/users.ts";
 import {
   type Plan,
@@ -167,8 +167,15 @@ function plans(deps: AdminRouteDeps): RecordKind<"/plans"> {
 }
 
 function storeKind(deps: AdminRouteDeps): SyncedKind<"/stores"> {
-  const show = async (store: Store) =>
-    showStore(store, (await linksOfStores(deps.db, [store]))(store));
+  const show = async (store: Store) => {
+    const linksOf = await linksOfStores(deps.db, [store]);
+    const reviewedAt = await latestReviews(deps.db, store);
+    const withReview = (one: StoreReviewSite) => ({
+      ...one,
+      lastReviewAt: reviewedAt.get(one.id) ?? null,
+    });
+    return showStore(store, linksOf(store).map(withReview));
+  };
   const found = async (store: Store): Promise<FoundRecord> => ({
     shown: await show(store),
     fixed: { account_id: store.accountId },

@@ -78,6 +78,14 @@ describe("the audit log", () => {
     await add(42, "TENANT_READ", { partner_id: one.id });
     await add(43, "COMPANY_UPDATED", { company_id: two.id });
     await add(44, "AUTHZ_DENIED", { company_id: one.id });
+    const [account] = one.accounts;
+    await add(45, "COMPANY_CREATED", { company_id: account.id });
+    await add(46, "USER_CREATED", { user_id: account.owner.id });
+    await add(47, "COMPANY_CREATED", { company_id: two.accounts[0].id });
+    expect(await rows(`?about=company:${one.id}&action=COMPANY_CREATED`)).toEqual([45]);
+    expect(await rows(`?about=company:${one.id}&action=USER_CREATED`)).toEqual([46]);
+    expect(await rows(`?about=company:${account.id}`)).toEqual([46, 45]);
+    await database.db.sql`delete from audit_log where (details->>'i')::int in (45, 46, 47)`;
     expect(await rows(`?about=company:${one.id}`)).toEqual([42, 41, 40, 9, 7, 5, 3, 1]);
     expect(await rows(`?about=company:${one.id}&reads=false`)).toEqual([41, 40, 9, 7, 5, 3, 1]);
     expect(await rows(`?about=user:${one.admin.id}`)).toEqual([41]);

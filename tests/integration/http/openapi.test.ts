@@ -596,7 +596,7 @@ const JSON_TYPE = "application/json";
 
 /** Names of fields and parameters that need no description. */
 const SPEAKING_NAMES =
-  /^(\w+_id|\w+Id|at|created_at|data|domain|email|event|expires_at|features|id|invited_by|is_active|key|logo_url|name|occurred_at|partner_name|plan|primary_color|role|store_name|token|type|updated_at|user_name|value)$/;
+  /^(\w+_id|\w+Id|at|created_at|data|domain|email|event|expires_at|features|id|invited_by|is_active|key|logo_url|name|occurred_at|partner_name|plan|primary_color|role|store_name|stores|token|type|updated_at|user_name|value)$/;
 
 /** Paths of pages for people. */
 const PAGES = /^\/(docs\b|dashboard\b|embed\b|$)/;

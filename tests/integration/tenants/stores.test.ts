@@ -125,7 +125,13 @@ describe("a store's connection to a review site", () => {
     const { body: stores } = await get(`/stores?account_id=${Number(made.body["account_id"])}`);
     expect(stores["data"]).toContainEqual(expect.objectContaining({ review_sites: [made.body] }));
     const event = created(Number(made.body["id"]), crypto.randomUUID());
+    const lastReviewAt = async () => {
+      const shown = (await get(`/stores/${store_id}`)).body["review_sites"];
+      return (shown as { last_review_at: string | null }[]).map((one) => one.last_review_at);
+    };
+    expect(await lastReviewAt()).toEqual([null]);
     expect(await report(api, provider, [event])).toMatchObject({ accepted: 1 });
+    expect(await lastReviewAt()).toEqual([expect.any(String)]);
   });
 
   test("is created once, also by two concurrent requests", async () => {

@@ -31,7 +31,7 @@ test("setup takes ids from 2,147,000,000 on, and none of the sequences of the ta
 test("a platform whose ids begin with 1 in every table is imported with all of them", async () => {
   const { status, said } = await importLines(
     { kind: "plan", id: 1, name: "Growth" },
-    { kind: "partner", id: 1, external_id: "p1", name: "Northwind" },
+    { kind: "partner", id: 1, external_id: "p1", name: "Northwind", primary_color: "#aa3300" },
     { kind: "account", id: 2, external_id: "a2", name: "Alder", partner_id: 1, plan_id: 1 },
     { kind: "store", id: 1, external_id: "s1", account_id: 2, name: "East" },
     { kind: "review_site", id: 1, slug: "yelp", name: "Yelp" },
@@ -46,6 +46,9 @@ test("a platform whose ids begin with 1 in every table is imported with all of t
     },
   );
   expect([status, said]).toEqual([0, expect.not.stringContaining("faulty:")]);
+  // An account without a colour of its own has that of its partner.
+  const [account] = await database.db.sql`select primary_color from companies where id = 2`;
+  expect(account).toEqual({ primary_color: "#aa3300" });
   expect((await ids()).filter(({ id }) => id < FIRST_OWN_ID)).toEqual([
     { table: "companies", id: 1 },
     { table: "companies", id: 2 },

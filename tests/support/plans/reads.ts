@@ -4,7 +4,11 @@ import { isAttemptOfAny } from "../../../db/conditions.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { listBacklogs } from "../../../src/tenants/queries/dispatcher.ts";
-import { latestRefusals, linksOfStores } from "../../../src/tenants/queries/stores.ts";
+import {
+  latestRefusals,
+  latestReviews,
+  linksOfStores,
+} from "../../../src/tenants/queries/stores.ts";
 import type { BacklogOrder } from "../../../src/tenants/dispatcher-model.ts";
 import { addMs, systemClock } from "../../../src/lib/clock.ts";
 import { findTrouble, seeSubscriptions } from "../../../dispatcher/alerts/queries.ts";
@@ -253,6 +257,11 @@ function figures(): PlanCase[] {
           db,
           Array.from({ length: 51 }, (_, n) => ({ id: n * 1_000 + 1 })),
         ),
+    },
+    {
+      name: "the latest review of each connection of a store",
+      bound: 1_300,
+      run: (db) => latestReviews(db, { id: 1 }),
     },
     {
       name: "the latest refused request of each provider",
