@@ -124,13 +124,15 @@ function objectsIn(
   { table, id, name, owner }: Source,
   { ids, tenantId }: WantedObjects,
 ) {
+  // Named in full, because a column is written without its table otherwise, and would be one of the subquery's.
+  const ownerId = owner === null ? sql`null` : sql`${table}.${sql.identifier(owner.name)}`;
   const isTheirs = tenantId === undefined ? undefined : isOfTenant(db, owner, tenantId);
   return db
     .select({
       id,
       name,
-      ownerId: owner ?? sql`null`,
-      partnerId: sql`(select partner_id from companies owners where owners.id = ${owner ?? sql`null`})`,
+      ownerId,
+      partnerId: sql`(select owners.partner_id from companies owners where owners.id = ${ownerId})`,
     })
     .from(table)
     .where(and(anyOf(id, new Set(ids.map((one) => one.id))), isTheirs));

@@ -299,10 +299,10 @@ export function providersOf(db: DbOrTx, page: Page): Promise<StoredProvider[]> {
 const REFUSALS_READ = 1_000;
 
 /** Returns the times of the latest refused requests by the slug of their provider. */
-export async function latestRefusals(db: DbOrTx): Promise<ReadonlyMap<string | null, Date>> {
+export async function latestRefusals(db: DbOrTx): Promise<ReadonlyMap<string, Date>> {
   const { at, action, details } = auditLog;
   const refused = db
-    .select({ at, slug: sql<string | null>`${details} ->> 'provider'`.as("slug") })
+    .select({ at, slug: sql`${details} ->> 'provider'`.mapWith(String).as("slug") })
     .from(auditLog)
     .where(eq(action, "PROVIDER_AUTH_FAILED"))
     .orderBy(desc(auditLog.id))

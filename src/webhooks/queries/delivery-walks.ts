@@ -229,7 +229,7 @@ const batchWalk = statement({
     reviewId: nullable(reviews.id),
     externalReviewId: nullable(reviews.externalReviewId),
     rate: nullable(reviews.rate),
-    storeId: nullable(stores.id),
+    storeId: nullable(reviewHistory.storeId),
     storeName: nullable(stores.name),
   },
   text: ({ id, below, limit }) => sql`

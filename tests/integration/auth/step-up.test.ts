@@ -312,7 +312,7 @@ const ADDRESS_NAME = /url|uri|email|recipient|issuer|origin|host/;
 
 /** Fields that look so and are neither: they tell of a secret, or are shown to others than the reader. */
 const HARMLESS =
-  /secret_(fingerprint|expires_at)$|token_type$|dashboard_token\.|\.token\.(id|name|expires_at)$|error_code$|findings\.code$|logo_url$|linked_at$|reviewer_email$|audit-webhook \.url$/;
+  /secret_(fingerprint|expires_at)$|token_type$|dashboard_token\.|\.token\.(id|name|expires_at)$|services\S* \S*tokens\.\w+$|error_code$|findings\.code$|logo_url$|linked_at$|reviewer_email$|audit-webhook \.url$/;
 
 interface Route {
   readonly method: string;

@@ -147,6 +147,8 @@ interface Creating {
 const ids: Record<string, string | number> = {};
 
 /** A request of each creating route; the first test compares the list with the routes. */
+const NEXT_MONTH = new Date(Date.now() + 30 * 86_400_000).toISOString();
+
 const CREATING: Readonly<Record<string, Creating>> = {
   "/sso/clients": { by: "root", body: (nth) => clientBody(nth) },
   "/partner/oauth-clients": { by: "owner", body: (nth) => clientBody(nth) },
@@ -170,7 +172,7 @@ const CREATING: Readonly<Record<string, Creating>> = {
   },
   "/admin/services/:id/tokens": {
     by: "root",
-    body: (nth) => ({ name: `token-${nth}`, expires_at: "2026-12-01T00:00:00Z" }),
+    body: (nth) => ({ name: `token-${nth}`, expires_at: NEXT_MONTH }),
   },
   "/admin/users": {
     by: "root",

@@ -184,7 +184,7 @@ function deliveries(): PlanCase[] {
     // The maximum number of events of one review, each looked up in the attempts of every day.
     list("of a review", 60_000, { reviewId: 7 }),
     list("of an external id", 30_000, { externalReviewId: "ext-7" }),
-    waiting("unfiltered", 1_000, {}),
+    waiting("unfiltered", 2_000, {}),
     waiting("of a review", 10_000, { reviewId: 7 }),
     list("of 500 numbers", 60_000, { numbers: [{ first: 501, last: 1_000 }] }),
     {
