@@ -41,6 +41,8 @@ describe.skipIf(lacks("chromium"))("the reviews in a browser", () => {
     await page.getByRole("button", { name: "Flag review" }).click();
     await page.getByRole("button", { name: "Under review" }).click();
     await page.getByRole("button", { name: "Rejected" }).click();
+    await page.getByRole("dialog").getByText("you cannot undo it").waitFor();
+    await page.getByRole("dialog").getByRole("button", { name: "Record" }).click();
     // A closed flag has no transitions, but the review may be flagged again.
     await page.getByLabel("Reason for flagging it again").waitFor();
     expect(await page.getByRole("button", { name: "Accepted" }).count()).toBe(0);

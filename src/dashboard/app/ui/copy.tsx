@@ -65,12 +65,15 @@ export function CopyableId({ id, label }: { readonly id: string; readonly label:
 export function CodeBlock({
   label,
   code,
+  shown,
   copied = code,
   wraps = false,
   isJson = false,
 }: {
   readonly label: string;
   readonly code: string;
+  /** The same text with colours. */
+  readonly shown?: ReactNode;
   /** Text that the copy button copies, if it differs from the shown text. */
   readonly copied?: string;
   /** Wraps long lines. Use it for text from other systems, whose lines may have any length. */
@@ -87,7 +90,7 @@ export function CodeBlock({
       {/* The box is focusable, so that keyboard users can scroll it. */}
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
       <pre className={css.code} data-wraps={wraps || undefined} tabIndex={0} aria-label={label}>
-        {isJson && code.length <= COLOURED_CHARS ? jsonParts(code) : code}
+        {isJson && code.length <= COLOURED_CHARS ? jsonParts(code) : (shown ?? code)}
       </pre>
     </figure>
   );

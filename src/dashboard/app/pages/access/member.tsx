@@ -1,13 +1,14 @@
-import { Box, Stack } from "@mantine/core";
+import { Box, Stack, Title } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
 
 import { useApi, useSession } from "../../session/session.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
-import { Section, useFocusFallback } from "../../ui/layout.tsx";
+import { Dimmed, Section, useFocusFallback } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import type { TeamUser } from "../partner/data.ts";
 import { sessionColumns } from "../security/sessions.tsx";
-import { IdentitiesSection, identitiesOptions } from "../users/identities.tsx";
+import { IdentityTable, identitiesOptions } from "../users/identities.tsx";
 import { teamSessionsOptions, teamTokensOptions, useAccessActions, wholeOptions } from "./data.ts";
 import { tokenColumns } from "./tokens.tsx";
 
@@ -19,7 +20,7 @@ interface MemberAccessProps {
 }
 
 /**
- * Sections with the sessions, tokens and identities of one member of the team. One line names those that the member has
+ * Section with the sessions, tokens and identities of one member of the team. One line names those that the member has
  * none of. Only owners see sessions and identities.
  */
 export function MemberAccess({ user, isOwner }: MemberAccessProps) {
@@ -47,12 +48,17 @@ export function MemberAccess({ user, isOwner }: MemberAccessProps) {
   const container = useFocusFallback(missing.join());
   return (
     <Box component="section" ref={container} tabIndex={-1}>
-      <Stack gap="lg">
+      <Section
+        title="Security"
+        description={
+          <>
+            {user.has_password ? "Has a password." : "Has not set a password yet."}
+            {missing.length > 0 && <> No {LIST_FORMAT.format(missing)}.</>}
+          </>
+        }
+      >
         {isOwner && sessions.data?.length !== 0 && (
-          <Section
-            title="Active sessions"
-            description="Browsers and apps with an active session. End any that you don't recognize."
-          >
+          <Part title="Active sessions" description="End any that you don't recognize.">
             <Loaded query={sessions}>
               {(rows) => (
                 <DataTable
@@ -67,10 +73,10 @@ export function MemberAccess({ user, isOwner }: MemberAccessProps) {
                 />
               )}
             </Loaded>
-          </Section>
+          </Part>
         )}
         {tokens.data?.length !== 0 && (
-          <Section title="Tokens" description="Tokens that work without a sign-in.">
+          <Part title="Tokens" description="They work without a sign-in.">
             <Loaded query={tokens}>
               {(rows) => (
                 <DataTable
@@ -82,15 +88,35 @@ export function MemberAccess({ user, isOwner }: MemberAccessProps) {
                 />
               )}
             </Loaded>
-          </Section>
+          </Part>
         )}
         {isOwner && identities.data?.length !== 0 && (
-          <IdentitiesSection area="partner" user={user} />
+          <Part title="Single sign-on" description="Sign-ins with your identity provider.">
+            <IdentityTable area="partner" user={user} />
+          </Part>
         )}
-        {missing.length > 0 && (
-          <Section title="Access" description={`No ${LIST_FORMAT.format(missing)}.`} />
-        )}
-      </Stack>
+      </Section>
     </Box>
+  );
+}
+
+interface PartProps {
+  readonly title: string;
+  readonly description: string;
+  readonly children: ReactNode;
+}
+
+/** Part of the section with a small heading. */
+function Part({ title, description, children }: PartProps) {
+  return (
+    <Stack gap="xs">
+      <div>
+        <Title order={3} size="h5">
+          {title}
+        </Title>
+        <Dimmed size="sm">{description}</Dimmed>
+      </div>
+      {children}
+    </Stack>
   );
 }

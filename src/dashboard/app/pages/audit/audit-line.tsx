@@ -22,12 +22,9 @@ interface AuditDetailsProps {
 /** Returns the cells of an audit log entry by column: a sentence about the action with a mark, and the time. */
 export const auditColumns = (entry: AuditEntry) => ({
   Action: (
-    <div className={css.action}>
-      <span className={css.sentence}>
-        <Sentence entry={entry} />
-      </span>
-      <Mark entry={entry} />
-    </div>
+    <>
+      <Sentence entry={entry} /> <Mark entry={entry} />
+    </>
   ),
   Time: (
     <Dimmed>
@@ -77,7 +74,7 @@ export function AuditDetails({ entry, onActor }: AuditDetailsProps) {
   const { actor_id: actor, impersonator_id: impersonator, request_id: request } = entry;
   const path = objectPathOf(entry.details, useIsOperator());
   return (
-    <Box pt={4} pb="sm" pl={{ sm: 28 }}>
+    <Box className={css.details} pt={4} pb="sm" pl={{ sm: 28 }}>
       <Facts
         facts={[
           ...Object.entries({

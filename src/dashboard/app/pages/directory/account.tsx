@@ -7,7 +7,7 @@ import { useApi } from "../../session/session.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
 import { CopyableId } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
-import { idOf } from "../../ui/format.ts";
+import { counted, idOf } from "../../ui/format.ts";
 import { CellText, Dimmed, Facts, PageHeader, Section } from "../../ui/layout.tsx";
 import { Loaded, NotFound } from "../../ui/states.tsx";
 import { ExactTime } from "../../ui/time.tsx";
@@ -48,7 +48,9 @@ function AccountPage({ account }: AccountProps) {
           <>
             <Group gap="xs">
               <StateBadge state={isActive ? "active" : "inactive"} />
-              <span>{plan.name} plan</span>
+              <span>
+                {plan.name} plan · {counted(account.stores.length, "store")}
+              </span>
             </Group>
             {isActive && "Act as its owner to see and answer its reviews, for up to 24 hours."}
           </>
@@ -56,6 +58,8 @@ function AccountPage({ account }: AccountProps) {
         actions={isActive && <Button onClick={() => setActing(true)}>Act as owner</Button>}
       />
       <Stack gap="lg">
+        <Stores account={account} />
+        <RecentActivity about="company" id={id} />
         <Section title="Details">
           <Facts
             facts={[
@@ -65,8 +69,6 @@ function AccountPage({ account }: AccountProps) {
             ]}
           />
         </Section>
-        <Stores account={account} />
-        <RecentActivity about="company" id={id} />
       </Stack>
       {isActing && <ActDialog account={account} onClose={() => setActing(false)} />}
     </>

@@ -49,7 +49,7 @@ interface MemberProps extends UserProps {
 function MemberPage({ user, isLastOwner }: MemberProps) {
   const { user: me } = useSession();
   const isOwner = me.role === "partner_owner";
-  const { id, name, email, role, is_active: isActive } = user;
+  const { id, name, role, is_active: isActive } = user;
   return (
     <>
       <PageHeader
@@ -64,17 +64,7 @@ function MemberPage({ user, isLastOwner }: MemberProps) {
         actions={isOwner && isActive && !user.has_password && <ResendInvitation user={user} />}
       />
       <Stack gap="lg">
-        <Section title="Details">
-          <Facts
-            facts={[
-              ["Email", email],
-              ["Password", user.has_password ? "Set" : "Not set"],
-              ["Member since", <ExactTime key="since" at={user.created_at} />],
-              ["ID", <CopyableId key="id" id={String(id)} label="Copy the user ID" />],
-            ]}
-          />
-        </Section>
-        {isOwner && <Role user={user} isLastOwner={isLastOwner} />}
+        <Role user={user} isLastOwner={isLastOwner} />
         <MemberAccess user={user} isOwner={isOwner} />
         <RecentActivity about="user" id={id} />
       </Stack>
@@ -82,21 +72,24 @@ function MemberPage({ user, isLastOwner }: MemberProps) {
   );
 }
 
+/** Section with the role of a member, what the role may do, and the details of the member. */
 function Role({ user, isLastOwner }: MemberProps) {
   const { setActive } = useTeamActions();
+  const { user: me } = useSession();
   const meaning =
     user.role === "partner_owner"
       ? "Owners manage webhooks, keys, the team and integrations, and receive alert emails."
       : "Admins manage webhooks and keys, but not the team.";
   return (
     <Section
-      title="Role"
+      title={roleName(user.role)}
       description={
         isLastOwner
-          ? "The only active owner. Make somebody else an owner before you change this."
+          ? `${meaning} This is the only active owner. Make somebody else an owner before you change this.`
           : meaning
       }
       actions={
+        me.role === "partner_owner" &&
         !isLastOwner && (
           <Group gap="xs">
             {user.is_active && <RoleSwitch user={user} />}
@@ -104,7 +97,15 @@ function Role({ user, isLastOwner }: MemberProps) {
           </Group>
         )
       }
-    />
+    >
+      <Facts
+        facts={[
+          ["Email", user.email],
+          ["Member since", <ExactTime key="since" at={user.created_at} />],
+          ["ID", <CopyableId key="id" id={String(user.id)} label="Copy the user ID" />],
+        ]}
+      />
+    </Section>
   );
 }
 

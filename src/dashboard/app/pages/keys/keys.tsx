@@ -67,21 +67,16 @@ export function Page() {
     setCreating(undefined);
     forgetLink();
   };
-  // Omits the line of the personal access token until the API has answered whether the user has one.
   const personal: readonly Key[] =
-    own.use === undefined
+    own.use === undefined || own.use === null
       ? []
       : [
           {
             id: "personal",
-            name: (
-              <CellText title="Personal access token">
-                One per person{own.use === null && ". Not generated yet"}
-              </CellText>
-            ),
+            name: <CellText title="Personal access token">One per person</CellText>,
             scopes: "Full access",
             expires: "Never",
-            lastUsed: <LastUsed at={own.use?.last_used_at ?? null} />,
+            lastUsed: <LastUsed at={own.use.last_used_at} />,
             actions: !own.isOpen && (
               <Button variant="default" size="xs" onClick={own.open}>
                 Manage token
@@ -166,7 +161,9 @@ function useIntegrationKeys(onTask: (task: IntegrationTask) => void): readonly K
   }));
 }
 
+/** Shows the keys as a table. Without a key, the section of the personal access token is the empty state. */
 function KeyTable({ keys }: { readonly keys: readonly Key[] }) {
+  if (keys.length === 0) return null;
   return (
     <DataTable
       caption="API Keys"

@@ -1,4 +1,4 @@
-import { Alert, Box, List, Text } from "@mantine/core";
+import { Alert, Box, Button, List, Text } from "@mantine/core";
 import "@mantine/core/styles/List.css";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
@@ -38,13 +38,28 @@ interface PersonalTokenProps {
   readonly onCreate: (kind: CreatedKind) => void;
 }
 
-/** Shows the user's personal access token, or the warning and the button with which it is generated. */
+/**
+ * Shows the user's personal access token, or the warning and the button with which it is generated. Without a token, a
+ * button opens the section.
+ */
 export function PersonalToken({ own, others, onCreate }: PersonalTokenProps) {
   // The button that opens the section disappears, so the section takes the focus.
   const container = useFocusFallback(String(own.isOpen));
+  const isShown = own.isOpen || own.use === null;
   return (
-    <Box component="section" ref={container} tabIndex={-1} hidden={!own.isOpen}>
+    <Box component="section" ref={container} tabIndex={-1} hidden={!isShown}>
       {own.isOpen && <PersonalTokenSection own={own} others={others} onCreate={onCreate} />}
+      {isShown && !own.isOpen && (
+        <Section
+          title="Personal access token"
+          description="You have not generated one yet. It acts as you and never expires. Keys with less reach are under Create."
+          actions={
+            <Button variant="default" onClick={own.open}>
+              Manage token
+            </Button>
+          }
+        />
+      )}
     </Box>
   );
 }

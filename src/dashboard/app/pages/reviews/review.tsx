@@ -17,6 +17,7 @@ import { apiErrorOf, fieldError } from "../../api/client.ts";
 import { roleName } from "../../session/roles.ts";
 import { useApi, useSession } from "../../session/session.tsx";
 import { Stars, StateBadge } from "../../ui/badges.tsx";
+import { ConfirmedAction } from "../../ui/dialog.tsx";
 import { errorMessageOf } from "../../ui/error-message.ts";
 import { Form, useForm } from "../../ui/form.tsx";
 import { sentence } from "../../ui/format.ts";
@@ -281,7 +282,7 @@ function FlagState({ flag: { status, reason } }: { readonly flag: NonNullable<Re
 
 function FlagMoves({ review, source }: ReviewAtSiteProps) {
   const { moveFlag } = useReviewActions(review.id);
-  const { mutate, error, isPending, variables } = useMutation({
+  const { mutate, error, isPending } = useMutation({
     mutationFn: moveFlag,
     onSuccess: ({ flag }) => notify.done(`Flag set to “${sentence(flag?.status ?? "")}”.`),
   });
@@ -296,18 +297,31 @@ function FlagMoves({ review, source }: ReviewAtSiteProps) {
         <Text size="sm" fw={500} component="legend" mb={6}>
           Record what {source} decided
         </Text>
-        {transitionsOf(review.flag?.status).map(({ to, action }) => (
-          <Button
-            key={to}
-            variant="default"
-            size="xs"
-            onClick={() => mutate(to)}
-            loading={isPending && variables === to}
-            disabled={isPending}
-          >
-            {action}
-          </Button>
-        ))}
+        {transitionsOf(review.flag?.status).map(({ to, action }) =>
+          to === "under_review" ? (
+            <Button
+              key={to}
+              variant="default"
+              size="xs"
+              onClick={() => mutate(to)}
+              loading={isPending}
+            >
+              {action}
+            </Button>
+          ) : (
+            <ConfirmedAction
+              key={to}
+              label={action}
+              button={{ size: "xs" }}
+              title={to === "withdrawn" ? "Withdraw the flag?" : `Record “${action}”?`}
+              action={to === "withdrawn" ? "Withdraw the flag" : "Record"}
+              onConfirm={() => moveFlag(to)}
+              done={`Flag set to “${sentence(to)}”.`}
+            >
+              This closes the flag, and you cannot undo it. You can flag the review again later.
+            </ConfirmedAction>
+          ),
+        )}
       </Group>
       {error !== null && <ErrorNotice error={error} />}
     </Stack>

@@ -48,7 +48,8 @@ export function IdentitiesSection(props: UserProps) {
   );
 }
 
-function IdentityTable({ area, user }: UserProps) {
+/** Table of the identities of a user, with buttons that unlink them. */
+export function IdentityTable({ area, user }: UserProps) {
   return (
     <Loaded query={useQuery(identitiesOptions(useApi(), area, user.id))}>
       {(identities) =>

@@ -1,7 +1,9 @@
 import { Text } from "@mantine/core";
 import type { QueryClient } from "@tanstack/react-query";
+import type { ReactNode } from "react";
 
 import { VERIFY_SNIPPETS } from "../../../api/verify-snippets.ts";
+import css from "../../../ui/copy.module.css";
 import { CodeBlock } from "../../../ui/copy.tsx";
 import { GuideLink, PageTabs } from "../../../ui/layout.tsx";
 import { SecretOnRequest } from "../../../ui/secret.tsx";
@@ -20,12 +22,40 @@ export function VerifyCode() {
         tabs={Object.fromEntries(
           VERIFY_SNIPPETS.map(({ language, file, code }) => [
             language,
-            { title: language, content: <CodeBlock label={file} code={code.trim()} /> },
+            {
+              title: language,
+              content: (
+                <CodeBlock label={file} code={code.trim()} shown={sourceParts(code.trim())} wraps />
+              ),
+            },
           ]),
         )}
       />
     </div>
   );
+}
+
+/** Matches the comments, texts and frequent keywords of the languages of the samples. */
+const SOURCE_TOKEN =
+  /((?<=^|\s)#(?!!?\[).*|(?<=^|\s)\/\/.*|\/\*[^]*?\*\/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`|\b(?:class|const|def|else|end|export|false|final|for|from|func|function|if|import|in|let|new|nil|null|package|private|public|return|static|throws|true|type|var)\b)/gm;
+
+/** Divides source code into its text, with an element around each comment, text and keyword. */
+function sourceParts(code: string): ReactNode[] {
+  // `split` puts what the pattern matches at the odd places.
+  return code.split(SOURCE_TOKEN).map((part, i) =>
+    i % 2 === 0 ? (
+      part
+    ) : (
+      <span key={i} className={kindOf(part)}>
+        {part}
+      </span>
+    ),
+  );
+}
+
+function kindOf(part: string): string | undefined {
+  if (/^["'`]/.test(part)) return css.text;
+  return /^[#/]/.test(part) ? css.comment : css.name;
 }
 
 interface SecretProps {
