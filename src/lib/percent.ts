@@ -1,6 +1,6 @@
 /**
- * Returns a share in percent with one decimal, rounded down: a share below 1 is never shown as 100 %. Pages and mails
- * show shares by this rule.
+ * Returns a share in percent, rounded to one decimal. A share below 1 is at most 99.9 %, so that it is never shown as
+ * all. Pages and mails show shares by this rule.
  */
 export const percentOf = (share: number): number =>
-  Math.floor(Number((share * 1_000).toFixed(6))) / 10;
+  Math.min(Math.round(share * 1_000) / 10, share < 1 ? 99.9 : 100);

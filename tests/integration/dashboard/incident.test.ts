@@ -198,12 +198,12 @@ describe.skipIf(lacks("chromium"))("the page of alerts", () => {
     await world.subscribe({ webhook_url: receiver.url });
     const { page, faults } = await world.open("/webhooks");
     await page.getByRole("link", { name: "Alerts" }).click();
-    await page.getByLabel("5", { exact: true }).waitFor();
+    await page.getByLabel("After 5", { exact: true }).waitFor();
     await checkLooks(page, "alerts");
     expect(faults).toEqual([]);
     await page.getByLabel("Specific addresses").check();
     await page.getByLabel("Addresses", { exact: true }).fill("ops@partner.example\nnobody");
-    await page.getByLabel("5", { exact: true }).uncheck();
+    await page.getByLabel("After 5", { exact: true }).uncheck();
     expect(await page.getByLabel("A subscription is disabled").isDisabled()).toBe(true);
     await button(page, "Save").click();
     await page

@@ -34,6 +34,7 @@ import {
   conditionOf,
   disabledBecause,
   eventsWait,
+  hasRecovered,
   isRetryShown,
   MAX_COUNTED,
   problemOf,
@@ -244,6 +245,24 @@ describe("the state of a subscription", () => {
 });
 
 test.each([
+  ["nothing failed for minutes", {}, true],
+  ["an event is lost", { hasLost: true }, false],
+  ["the last failure is new", { now: Date.parse("2026-11-30T21:14:00.000Z") }, false],
+  ["nothing was delivered since", { causes: [{ last_at: "2026-11-30T21:16:00.000Z" }] }, false],
+  ["nothing failed at all", { causes: [] }, false],
+])("a degraded subscription of which %s: %o has recovered: %p", (_, given, isOver) => {
+  const health = {
+    last_success_at: "2026-11-30T21:15:00.000Z",
+    blocked_attempts: 0,
+    quarantined: [],
+    outage_since: null,
+  };
+  const causes = [{ last_at: "2026-11-30T21:13:00.000Z" }];
+  const now = Date.parse("2026-11-30T21:22:00.000Z");
+  expect(hasRecovered({ health, causes, hasLost: false, now, ...given })).toBe(isOver);
+});
+
+test.each([
   [0, "No events wait"],
   [1, "1 event waits"],
   [9_999, "9,999 events wait"],
@@ -304,6 +323,7 @@ test.each([
   [0.9996, "99.9%"],
   [1, "100%"],
   [0.29, "29%"],
+  [2 / 3, "66.7%"],
 ])("a share of %p is shown as %s, and a share below 1 never as all", (share, words) =>
   expect(percent(share)).toBe(words),
 );

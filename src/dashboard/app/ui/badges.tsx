@@ -32,6 +32,7 @@ export function Tag({ color = "gray", isQuiet = false, className = "", children 
 const STATE_COLORS: Readonly<Record<string, string>> = {
   active: "teal",
   healthy: "teal",
+  recovered: "teal",
   degraded: "yellow",
   connected: "teal",
   delivered: "teal",

@@ -132,7 +132,6 @@ function Mails({ form, children }: FieldsProps & { readonly children: ReactNode 
       <Minutes
         before="At most one email every"
         label="Minutes between emails"
-        after="minutes"
         hint="Enter 0 to get every alert at once. A disabled subscription is always reported at once."
         range={[0, 1_440]}
         value={digestMinutes}
@@ -202,7 +201,6 @@ function Kinds({ form }: FieldsProps) {
         <Minutes
           before="An event has waited for"
           label="Minutes that an event may wait"
-          after="minutes"
           range={[10, 1_440]}
           value={waitingMinutes}
           disabled={!kinds.includes("oldest_waiting")}
@@ -214,11 +212,11 @@ function Kinds({ form }: FieldsProps) {
         label="Several events in a row fail for good"
         value={[...kinds]}
         onChange={(next) => form.edit({ kinds: next.filter(isAlertKind) })}
-        description="Choose after how many. An event fails for good after four attempts without a 2xx status, or one with HTTP 410. After 20 such events in a row the subscription is disabled."
+        description="Choose whether you hear of it after 5, 10 and 18 events in a row that failed for good. An event fails for good after four attempts without a 2xx status, or one with HTTP 410. After 20 in a row the subscription is disabled."
       >
         <Group gap="lg" mt="xs">
           {FAILURE_COUNTS.map(([kind, count]) => (
-            <Checkbox key={kind} value={kind} label={count} />
+            <Checkbox key={kind} value={kind} label={`After ${count}`} />
           ))}
         </Group>
       </Checkbox.Group>
@@ -247,7 +245,6 @@ interface MinutesProps {
   readonly before: string;
   /** Name of the field for screen readers. */
   readonly label: string;
-  readonly after: string;
   readonly hint?: string;
   readonly range: readonly [min: number, max: number];
   readonly value: number;
@@ -261,7 +258,6 @@ function Minutes(given: MinutesProps) {
   const {
     before,
     label,
-    after,
     hint,
     range: [min, max],
     error,
@@ -275,7 +271,14 @@ function Minutes(given: MinutesProps) {
         </Text>
         <NumberInput
           aria-label={label}
-          w={60}
+          w={120}
+          rightSection={
+            <Text size="sm" c="dimmed" span>
+              minutes
+            </Text>
+          }
+          rightSectionWidth={70}
+          rightSectionPointerEvents="none"
           hideControls
           min={min}
           max={max}
@@ -285,9 +288,6 @@ function Minutes(given: MinutesProps) {
           onChange={(value) => props.onChange(Number(value))}
           error={error !== undefined}
         />
-        <Text size="sm" span>
-          {after}
-        </Text>
       </Group>
       {hint !== undefined && <Dimmed>{hint}</Dimmed>}
       {error !== undefined && <ErrorText>{labelled("The number", error)}</ErrorText>}

@@ -4,7 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { number } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { TextLink } from "../../ui/layout.tsx";
-import { Countdown, Time } from "../../ui/time.tsx";
+import { Countdown, ExactTime, Time } from "../../ui/time.tsx";
 import { useIsReadOnly, useReader } from "./data/data.ts";
 import {
   deliveryOptions,
@@ -64,8 +64,9 @@ function BlockedAlert({ subscription, health, eventId }: BlockedProps) {
       <Group justify="space-between" gap="sm">
         <Text size="sm" className="grows section-words">
           <TextLink href={`/webhooks/${id}/deliveries/${eventId}`}>Event {eventId}</TextLink>{" "}
-          {timesInWords(health)} <Time at={health.blocked_since} />.{" "}
-          <NextAttempt id={id} eventId={eventId} />
+          {timesInWords(health)} <Time at={health.blocked_since} /> (
+          <ExactTime at={health.blocked_since} />
+          ). <NextAttempt id={id} eventId={eventId} />
           {isPerReview
             ? "Later events of its review are sent after it, in order. Events of other reviews are sent as usual."
             : "Later events are sent after it, in order."}

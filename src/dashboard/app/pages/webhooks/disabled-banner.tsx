@@ -3,6 +3,7 @@ import { useDisclosure } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 
+import { useSession } from "../../session/session.tsx";
 import { Confirm } from "../../ui/dialog.tsx";
 import { counted, number } from "../../ui/format.ts";
 import { Choice } from "../../ui/form.tsx";
@@ -36,7 +37,6 @@ interface DisabledBannerProps extends SubscriptionProps {
 export function DisabledBanner({ subscription, isBrief, onEnabled }: DisabledBannerProps) {
   const { id, disabled_at: at } = subscription;
   const { held } = useQuery(healthOptions(useReader(), id)).data ?? {};
-  const [opened, { open, close }] = useDisclosure();
   const mayEnable = useMayEnable(subscription);
   const partner = useViewedPartner();
   if (subscription.pending_test_event_id !== null)
@@ -55,7 +55,8 @@ export function DisabledBanner({ subscription, isBrief, onEnabled }: DisabledBan
             <Text size="sm">
               It was disabled <Time at={at} /> (<ExactTime at={at} />){" "}
               {disabledBecause(subscription)}
-              {subscription.disabled_note === null ? "." : ":"}
+              {subscription.disabled_note === null ? "." : ":"}{" "}
+              <WhoDisabled subscription={subscription} />
             </Text>
             <OperatorNote subscription={subscription} />
             <Text size="sm">
@@ -65,9 +66,7 @@ export function DisabledBanner({ subscription, isBrief, onEnabled }: DisabledBan
           </div>
         )}
         {mayEnable && !partner && (
-          <Button variant="default" onClick={open}>
-            Enable…
-          </Button>
+          <EnableButton subscription={subscription} onEnabled={onEnabled} />
         )}
         {mayEnable && partner && (
           <EnableSubscription
@@ -77,15 +76,35 @@ export function DisabledBanner({ subscription, isBrief, onEnabled }: DisabledBan
           />
         )}
       </Group>
-      {opened && (
-        <EnableDialog
-          subscription={subscription}
-          held={held ?? 0}
-          onClose={close}
-          onEnabled={onEnabled}
-        />
-      )}
     </Alert>
+  );
+}
+
+/** Button that asks what happens to the held events, and enables the subscription. */
+export function EnableButton({
+  subscription,
+  onEnabled,
+}: Pick<DisabledBannerProps, "subscription" | "onEnabled">) {
+  const { held = 0 } = useQuery(healthOptions(useReader(), subscription.id)).data ?? {};
+  const [opened, { open, close }] = useDisclosure();
+  return (
+    <>
+      <Button variant="default" onClick={open}>
+        Enable…
+      </Button>
+      {opened && <EnableDialog {...{ subscription, held, onEnabled }} onClose={close} />}
+    </>
+  );
+}
+
+/** Links to the entries of the audit log that tell who has disabled subscriptions. */
+function WhoDisabled({ subscription: { disabled_reason: reason } }: SubscriptionProps) {
+  const partner = useViewedPartner();
+  // Portal links have no audit log.
+  if (useSession().portal !== undefined || reason !== "manual") return null;
+  const company = partner === undefined ? "" : `&company=${partner.id}`;
+  return (
+    <TextLink href={`/audit?action=WEBHOOK_DISABLED${company}`}>Show who disabled it</TextLink>
   );
 }
 

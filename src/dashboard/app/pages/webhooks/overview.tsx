@@ -1,4 +1,4 @@
-import { Paper, Stack, Text } from "@mantine/core";
+import { Group, Paper, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 
@@ -19,6 +19,7 @@ import {
   healthOptions,
   type Incident,
   incidentOptions,
+  lostOptions,
   type ListedDelivery,
   type SubscriptionProps,
   type PastIncident,
@@ -28,15 +29,17 @@ import {
   subscriptionKey,
 } from "./data/reads.ts";
 import {
-  conditionOf,
   DISABLED_AFTER,
+  lastFailure,
   problemOf,
+  RECOVERED,
   type TroublePeriod,
 } from "./data/subscription-words.ts";
 import { diagnosisOf } from "./deliveries/attempt-words.ts";
+import { ResendButton } from "./deliveries/resend-dialog.tsx";
 import { WaitingEvents } from "./deliveries/waiting-events.tsx";
 import { BatchWait } from "./stats/batch-wait.tsx";
-import { HealthSummary } from "./stats/health-summary.tsx";
+import { HealthSummary, useCondition } from "./stats/health-summary.tsx";
 import { OverTime } from "./stats/over-time.tsx";
 
 const MINUTE_MS = 60_000;
@@ -46,13 +49,15 @@ export function Overview({ subscription }: SubscriptionProps) {
   const { id, is_active: isActive } = subscription;
   const health = useQuery(healthOptions(useReader(), id));
   const incident = useQuery(incidentOptions(useReader(), id)).data;
-  const condition = conditionOf(subscription, health.data);
+  const condition = useCondition(subscription);
   const now = useNow(MINUTE_MS);
   const retry = isActive && health.data !== undefined && (
     <Blocked subscription={subscription} health={health.data} />
   );
   const problem =
     incident && health.data && problemOf(condition, incident, { health: health.data, now });
+  const hasProblem = isActive && problem !== undefined;
+  const hasLost = useQuery({ ...lostOptions(useReader(), id), enabled: hasProblem }).data ?? false;
   return (
     <Stack gap="lg">
       {incident && problem ? (
@@ -60,9 +65,11 @@ export function Overview({ subscription }: SubscriptionProps) {
           subscription={subscription}
           incident={incident}
           problem={problem}
+          isOver={condition === "recovered"}
           blockedBy={isActive ? (health.data?.blocked_by ?? null) : null}
         >
           {retry}
+          {hasProblem && hasLost && <Lost subscription={subscription} />}
         </Problem>
       ) : (
         retry
@@ -133,6 +140,8 @@ const MAX_COUNTED = 1_000;
 interface ProblemProps extends SubscriptionProps {
   readonly incident: Incident;
   readonly problem: TroublePeriod;
+  /** True if nothing fails any more, but the success rate of the last hour is still low. */
+  readonly isOver: boolean;
   /** Id of the event that `children` tell of, which waits for its retry; null without one. */
   readonly blockedBy: string | null;
   /** Next steps for the user, shown below the facts of the incident. */
@@ -143,7 +152,8 @@ interface ProblemProps extends SubscriptionProps {
  * Describes a present problem of the deliveries: its start or the success rate, the last response of the receiver, the
  * number of failed attempts by cause, and the alerts.
  */
-function Problem({ subscription, incident, problem, blockedBy, children }: ProblemProps) {
+function Problem({ subscription, incident, problem, isOver, ...rest }: ProblemProps) {
+  const { blockedBy, children } = rest;
   const { id, disabled_at: disabledAt } = subscription;
   const now = useNow(TICK_MS);
   // Nothing is sent to a disabled subscription, so nothing fails any more.
@@ -151,8 +161,9 @@ function Problem({ subscription, incident, problem, blockedBy, children }: Probl
   const failed = incident.causes.reduce((sum, cause) => sum + cause.attempts, 0);
   const { since, rate } = problem;
   return (
-    <Panel title="Problem">
+    <Panel title={isOver ? "Recovered" : "Problem"}>
       <Stack gap="md">
+        {isOver && <Recovery causes={incident.causes} />}
         <dl className="value-grid">
           {since !== null && (
             <NamedValue
@@ -180,13 +191,40 @@ function Problem({ subscription, incident, problem, blockedBy, children }: Probl
           </NamedValue>
         </dl>
         {children}
-        {incident.last_answer !== null && (
+        {incident.last_answer !== null && !isOver && (
           <LastAnswer id={id} answer={incident.last_answer} blockedBy={blockedBy} />
         )}
         {incident.causes.length > 0 && <Causes incident={incident} />}
         <SentAlerts alerts={incident.alerts} />
       </Stack>
     </Panel>
+  );
+}
+
+/** Tells that the problem is over, and when the last attempt failed. */
+function Recovery({ causes }: Pick<Incident, "causes">) {
+  const failed = lastFailure(causes);
+  return (
+    <Text size="sm">
+      {RECOVERED}{" "}
+      {failed !== undefined && (
+        <>
+          The last attempt failed <Time at={new Date(failed).toISOString()} />.
+        </>
+      )}
+    </Text>
+  );
+}
+
+/** Tells that events were lost, and offers to resend them. */
+function Lost({ subscription }: SubscriptionProps) {
+  return (
+    <Group justify="space-between" gap="sm">
+      <Text size="sm" className="grows section-words">
+        Events of the last 24 hours failed for good. Once your endpoint works, resend them.
+      </Text>
+      <ResendButton subscription={subscription} />
+    </Group>
   );
 }
 

@@ -49,6 +49,10 @@ function SubscriptionPage({ subscription }: SubscriptionProps) {
   const partner = useViewedPartner();
   /** Id of the test event that was sent because the user chose to test before enabling the subscription. */
   const [sent, setSent] = useState<string>();
+  const showEnabled = (eventId?: string) => {
+    setSent(eventId);
+    test.open();
+  };
   return (
     <>
       <PageHeader
@@ -87,10 +91,7 @@ function SubscriptionPage({ subscription }: SubscriptionProps) {
         <DisabledBanner
           subscription={subscription}
           isBrief={tab !== "overview"}
-          onEnabled={(eventId) => {
-            setSent(eventId);
-            test.open();
-          }}
+          onEnabled={showEnabled}
         />
       )}
       <PageTabs
@@ -109,6 +110,7 @@ function SubscriptionPage({ subscription }: SubscriptionProps) {
             ) : (
               <Settings
                 subscription={subscription}
+                onEnabled={showEnabled}
                 // The `key` drops the result of a test of the URL before.
                 test={<TestEvent key={subscription.webhook_url} id={id} isFirst />}
               />

@@ -22,19 +22,20 @@ import {
 } from "./data/reads.ts";
 import { ALL_FAILURES } from "./data/filters.ts";
 import {
-  conditionOf,
   DISABLED_AFTER,
   disabledBecause,
   eventsInWords,
   isRetryShown,
   KINDS,
   kindTitle,
+  RECOVERED,
 } from "./data/subscription-words.ts";
 import { diagnosisOf, phraseOf } from "./deliveries/attempt-words.ts";
 import { BatchWait } from "./stats/batch-wait.tsx";
 import {
   AttemptsSparkline,
   ConditionBadge,
+  useCondition,
   OperatorNote,
   UrlText,
 } from "./stats/health-summary.tsx";
@@ -322,6 +323,7 @@ interface SlotStateProps extends SubscriptionProps {
 function SlotState({ subscription, health }: SlotStateProps) {
   const { id, consecutive_failure_count: failures } = subscription;
   const first = health?.first_failure ?? null;
+  const condition = useCondition(subscription);
   const isByFailures = subscription.disabled_reason === "consecutive_failures";
   if (!subscription.is_active)
     return (
@@ -334,7 +336,13 @@ function SlotState({ subscription, health }: SlotStateProps) {
         <OperatorNote subscription={subscription} />
       </div>
     );
-  const isDegraded = conditionOf(subscription, health) === "degraded";
+  const isDegraded = condition === "degraded";
+  if (condition === "recovered")
+    return (
+      <Text size="sm">
+        {RECOVERED} <TextLink href={`/webhooks/${id}`}>Show what failed</TextLink>
+      </Text>
+    );
   const isRetrying = health !== undefined && isRetryShown(subscription, health);
   if (failures === 0 && !isRetrying && !isDegraded) return null;
   return (

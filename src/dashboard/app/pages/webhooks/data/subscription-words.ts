@@ -92,6 +92,47 @@ export function conditionOf(
   return condition === "healthy" && success === null ? "active" : (condition ?? "active");
 }
 
+/** Tells of a subscription that has recovered. */
+export const RECOVERED = "Deliveries succeed again, and no event is left undelivered.";
+
+/** Time in ms without a failed attempt after which a degraded subscription has recovered. */
+const CALM_MS = 300_000;
+
+interface Aftermath {
+  readonly health: Pick<
+    Health,
+    "last_success_at" | "blocked_attempts" | "quarantined" | "outage_since"
+  >;
+  readonly causes: readonly Pick<Incident["causes"][number], "last_at">[];
+  /** Whether an event failed for good and was not delivered by a resend either. */
+  readonly hasLost: boolean;
+  readonly now: number;
+}
+
+/**
+ * Returns whether a degraded subscription works again: nothing is undelivered, and since the last failed attempt some
+ * minutes have passed and an event was delivered. Only the rate of the last hour is still low.
+ */
+export function hasRecovered({ health, causes, hasLost, now }: Aftermath): boolean {
+  const { last_success_at: success, quarantined, outage_since: outage } = health;
+  if (hasLost || health.blocked_attempts > 0 || quarantined.length > 0 || outage !== null)
+    return false;
+  const failed = lastFailure(causes);
+  return (
+    failed !== undefined &&
+    success !== null &&
+    now - failed >= CALM_MS &&
+    Date.parse(success) > failed
+  );
+}
+
+/** Returns the time in ms of the last failed attempt; undefined without one. */
+export function lastFailure(causes: Aftermath["causes"]): number | undefined {
+  return causes.length === 0
+    ? undefined
+    : Math.max(...causes.map(({ last_at: at }) => Date.parse(at)));
+}
+
 /** Number of permanent failures in a row that disables a subscription (contract 7.9). */
 export const DISABLED_AFTER = 20;
 

@@ -10,7 +10,7 @@ import { Icon } from "../../../ui/icon.tsx";
 import { Section, Dimmed } from "../../../ui/layout.tsx";
 import { notify } from "../../../ui/notify.ts";
 import { ExactTime } from "../../../ui/time.tsx";
-import { useReader } from "../data/data.ts";
+import { useMayEnable, useReader } from "../data/data.ts";
 import {
   areComplete,
   type Draft,
@@ -20,8 +20,9 @@ import {
   movedHeaders,
   withoutValues,
 } from "../data/draft.ts";
-import { healthOptions, type SubscriptionProps } from "../data/reads.ts";
+import { healthOptions, type Subscription, type SubscriptionProps } from "../data/reads.ts";
 import { useSubscriptionActions } from "../data/use-subscription-actions.ts";
+import { EnableButton } from "../disabled-banner.tsx";
 import { DeliverySettings, EventFields, WithPreview } from "./delivery-fields.tsx";
 import { IntervalField, LabelField, UrlField } from "./endpoint-fields.tsx";
 import { HeaderNames, HeaderRows, HeadersHint, MovedHeaders } from "./own-headers.tsx";
@@ -32,37 +33,51 @@ import { SettingsForm, targetOf } from "./settings-form.tsx";
 interface SettingsProps extends SubscriptionProps {
   /** Test of the endpoint, which is offered after a change of the URL. */
   readonly test: ReactNode;
+  /** Called after the request to enable the subscription (see `DisabledBanner`). */
+  readonly onEnabled: (eventId?: string) => void;
 }
 
 /** Settings of a subscription in sections, each of which is saved on its own. */
-export function Settings({ subscription, test }: SettingsProps) {
+export function Settings(given: SettingsProps) {
+  const { subscription } = given;
   const { delivery_kind: kind } = subscription;
+  const endTitle = endTitleOf(subscription, useMayEnable(subscription));
   const isBatch = kind === "batch";
   const events = isBatch ? "Events" : "Events and body";
   return (
     <div className={css.settings}>
       <nav aria-label="Sections" className={css.index}>
-        {["Endpoint", SECRET_TITLE, events, "Delivery", HEADERS_TITLE, END_TITLE].map((title) => (
+        {["Endpoint", SECRET_TITLE, events, "Delivery", HEADERS_TITLE, endTitle].map((title) => (
           <Anchor key={title} href={`#${targetOf(title)}`} size="sm">
             {title}
           </Anchor>
         ))}
       </nav>
-      <Sections subscription={subscription} test={test} events={events} isBatch={isBatch} />
+      <Sections {...given} events={events} isBatch={isBatch} endTitle={endTitle} />
     </div>
   );
 }
 
 const HEADERS_TITLE = "Your own headers";
-const END_TITLE = "Disable or delete";
+
+/** Returns the title of the section that disables, enables and deletes the subscription. */
+const endTitleOf = (one: Subscription, mayEnable: boolean) => {
+  if (one.is_active) return "Disable or delete";
+  return mayEnable && one.pending_test_event_id === null ? "Enable or delete" : "Delete";
+};
 
 interface SectionsProps extends SettingsProps {
   /** Title of the section for the events. */
   readonly events: string;
   readonly isBatch: boolean;
+  readonly endTitle: string;
 }
 
-function Sections({ subscription, test, events, isBatch }: SectionsProps) {
+function Sections({ subscription, test, onEnabled, ...titles }: SectionsProps) {
+  const { events, isBatch, endTitle } = titles;
+  const mayEnable = useMayEnable(subscription);
+  // The result of a pending test decides, and the banner above tells of it.
+  const isTested = subscription.pending_test_event_id !== null;
   const { id } = subscription;
   return (
     <Stack gap="lg">
@@ -95,13 +110,16 @@ function Sections({ subscription, test, events, isBatch }: SectionsProps) {
         )}
       </SettingsForm>
       <HeadersSection subscription={subscription} />
-      <Section id={targetOf(END_TITLE)} title={END_TITLE}>
+      <Section id={targetOf(endTitle)} title={endTitle}>
         <Text size="sm">
           While a subscription is disabled, its events are held for up to 30 days. Once it is
           deleted, you can create another one of the same kind.
         </Text>
         <Group>
           {subscription.is_active && <DisableButton id={id} />}
+          {!subscription.is_active && mayEnable && !isTested && (
+            <EnableButton subscription={subscription} onEnabled={onEnabled} />
+          )}
           <DeleteButton subscription={subscription} />
         </Group>
       </Section>
@@ -114,7 +132,7 @@ function Sections({ subscription, test, events, isBatch }: SectionsProps) {
 }
 
 /** Section for URL and label. After a change of the URL it offers a test. */
-function EndpointSection({ subscription, test }: SettingsProps) {
+function EndpointSection({ subscription, test }: Omit<SettingsProps, "onEnabled">) {
   const [isMoved, setMoved] = useState(false);
   const missing = (draft: Draft) => {
     const isElsewhere = hasMoved(draft, subscription);

@@ -6,27 +6,47 @@ import { BreakableText, stateColor, Tag } from "../../../ui/badges.tsx";
 import { Sparkline } from "../../../ui/chart/sparkline.tsx";
 import { counted, duration, number, percent, sentence } from "../../../ui/format.ts";
 import { NamedValue, TextLink } from "../../../ui/layout.tsx";
-import { Time } from "../../../ui/time.tsx";
+import { Time, useNow } from "../../../ui/time.tsx";
 import { useMayEnable, useReader } from "../data/data.ts";
 import {
   type Health,
   healthOptions,
+  incidentOptions,
+  lostOptions,
   type Subscription,
   subscriptionOptions,
   type SubscriptionProps,
 } from "../data/reads.ts";
-import { conditionOf, wayOut } from "../data/subscription-words.ts";
+import { conditionOf, hasRecovered, wayOut } from "../data/subscription-words.ts";
 import { attemptsInWords, latency as inWords, type ShownStats } from "./stats-series.ts";
+
+const MINUTE_MS = 60_000;
+
+/** Returns the state of a subscription, which is the same on each page. */
+export function useCondition(subscription: Subscription) {
+  const reader = useReader();
+  const { id } = subscription;
+  const now = useNow(MINUTE_MS);
+  const health = useQuery(healthOptions(reader, id)).data;
+  const condition = conditionOf(subscription, health);
+  const enabled = condition === "degraded";
+  const causes = useQuery({ ...incidentOptions(reader, id), enabled }).data?.causes ?? [];
+  const hasLost = useQuery({ ...lostOptions(reader, id), enabled }).data ?? true;
+  const isOver = enabled && health && hasRecovered({ health, causes, hasLost, now });
+  return isOver ? "recovered" : condition;
+}
 
 /** Shows the state of a subscription, and the success rate while some of its deliveries fail. */
 export function ConditionBadge({ subscription }: SubscriptionProps) {
   const health = useQuery(healthOptions(useReader(), subscription.id)).data;
-  const condition = conditionOf(subscription, health);
+  const condition = useCondition(subscription);
   const rate = condition === "degraded" ? health?.success_rate_1h : null;
   return (
     <Tag color={stateColor(condition)}>
       {sentence(condition)}
-      {typeof rate === "number" && ` · ${percent(rate)}`}
+      {typeof rate === "number" && (
+        <span className="unseen-on-phones">&nbsp;· {percent(rate)}</span>
+      )}
     </Tag>
   );
 }
