@@ -366,16 +366,21 @@ export async function deleteAuditWebhook(tx: Tx): Promise<AuditWebhook | undefin
 
 /**
  * Stores the result of a POST of the audit webhook, unless its settings or `afterId` changed after `posted` was read.
- * Returns whether it was stored.
+ * A `nextAt` that has changed since then is kept, because a test is due at once. Returns whether the result was stored.
  */
 export async function savePostResult(
   db: DbOrTx,
   posted: AuditWebhook,
-  change: Partial<Omit<AuditWebhook, "id">>,
+  { nextAt: pausedUntil = posted.nextAt, ...change }: Partial<Omit<AuditWebhook, "id">>,
 ): Promise<boolean> {
-  const { version, afterId } = auditWebhooks;
+  const { version, afterId, nextAt } = auditWebhooks;
+  const isSame = eq(nextAt, posted.nextAt);
+  const next = sql`case when ${isSame} then ${sql.param(pausedUntil, nextAt)} else ${nextAt} end`;
   const isUnchanged = and(isPlatformRow, eq(version, posted.version), eq(afterId, posted.afterId));
-  const { count } = await db.update(auditWebhooks).set(change).where(isUnchanged);
+  const { count } = await db
+    .update(auditWebhooks)
+    .set({ ...change, nextAt: next })
+    .where(isUnchanged);
   return count > 0;
 }
 

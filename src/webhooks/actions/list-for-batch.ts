@@ -36,10 +36,10 @@ export async function listForBatch(
   const read = await eventsForBatch(tx, { id, below, limit });
   const matching = read.filter((one) => passesFilter(filter, one));
   const shown = matching.slice(0, page.limit);
-  const isEnd = read.length < limit && matching.length <= page.limit;
+  const isEnd = (read[0]?.walked ?? 0) < limit && matching.length <= page.limit;
   const last = matching.length > page.limit ? shown.at(-1) : read.at(-1);
   return {
-    rows: shown.map(({ position: _position, recordedAt, ...event }) => ({
+    rows: shown.map(({ walked: _walked, position: _position, recordedAt, ...event }) => ({
       ...event,
       sequence: 0,
       state: WAITING_FOR_BATCH,

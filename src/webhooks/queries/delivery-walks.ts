@@ -222,6 +222,8 @@ const batchWalk = statement({
     limit: value("bigint"),
   },
   columns: {
+    /** The number of rows that the walk has read, also those whose row in `review_history` is missing. */
+    walked: value("integer"),
     position: batchEntries.reviewHistoryId,
     eventId: reviewHistory.eventId,
     event: reviewHistory.event,
@@ -233,13 +235,15 @@ const batchWalk = statement({
     storeName: nullable(stores.name),
   },
   text: ({ id, below, limit }) => sql`
-    select b.review_history_id as position, h.event_id as "eventId", h.event, h.recorded_at as "recordedAt",
-           r.id as "reviewId", r.external_review_id as "externalReviewId", r.rate, h.store_id as "storeId",
-           t.name as "storeName"
-      from (select review_history_id from batch_entries
-             where subscription_id = ${id} and review_history_id < ${below}
-               and review_history_id > (select batch_skipped_through from outbox_sequences where subscription_id = ${id})
-             order by review_history_id desc limit ${limit}) b
+    with walk as materialized (
+      select review_history_id from batch_entries
+       where subscription_id = ${id} and review_history_id < ${below}
+         and review_history_id > (select batch_skipped_through from outbox_sequences where subscription_id = ${id})
+       order by review_history_id desc limit ${limit})
+    select (select count(*)::int from walk) as walked, b.review_history_id as position, h.event_id as "eventId", h.event,
+           h.recorded_at as "recordedAt", r.id as "reviewId", r.external_review_id as "externalReviewId", r.rate,
+           h.store_id as "storeId", t.name as "storeName"
+      from walk b
      cross join lateral (
             select event_id, event, recorded_at, review_id, store_id from review_history
              where id = b.review_history_id offset 0) h

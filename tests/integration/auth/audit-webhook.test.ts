@@ -250,6 +250,19 @@ describe("the POSTs", () => {
     expect(sent().map(({ details }) => details["note"])).toEqual(["early id", "late id"]);
   });
 
+  test("that fail after a test was requested leave the test due", async () => {
+    await ask("PUT", { url: receiver.url });
+    receiver.answer = async () => {
+      receiver.answer = () => 200;
+      await api.call("POST", "/admin/audit-webhook/test", { token: tokens.root });
+      return 503;
+    };
+    await forwarder().chunk();
+    expect((await ask("GET")).body).toMatchObject({ failures: 1 });
+    await forwarder().chunk();
+    expect(sent().at(-1)).toMatchObject({ action: "AUDIT_WEBHOOK_TESTED" });
+  });
+
   test("that end after the settings have changed move nothing", async () => {
     await ask("PUT", { url: receiver.url });
     receiver.answer = async () => {
