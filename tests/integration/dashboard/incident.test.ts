@@ -66,13 +66,13 @@ describe.skipIf(lacks("chromium"))("the incident card", () => {
       update delivery_attempts set request_headers = json_build_object('X-SVC-Test', '1') where id = ${tested}`;
     await addAttempt(world.database.db, id);
     const { page, faults } = await world.open("/webhooks");
-    await page.getByText("Degraded · 94%").waitFor();
+    await page.getByText("Degraded · 94.1%").waitFor();
     await page.getByRole("link", { name: "Show the causes" }).click();
     const card = page.getByRole("region", { name: "Problem" });
     await card.getByRole("cell", { name: "HTTP 503" }).waitFor();
     expect(await card.getByRole("row").count()).toBe(2);
     await card.getByText("in the last hour").waitFor();
-    await card.getByText("94%").waitFor();
+    await card.getByText("94.1%").waitFor();
     await checkLooks(page, "degraded");
     expect(faults).toEqual([]);
   });

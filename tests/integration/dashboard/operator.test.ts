@@ -291,7 +291,7 @@ describe.skipIf(lacks("chromium"))("the operator in a browser", () => {
       values ('https://idp.example', 'the-subject', ${admin.id}, ${connectionId}, now())`;
     for (const [at, email, none] of [
       [`/users/${admin.id}`, world.tenants.superAdmin.email, "Never used"],
-      [`/team/${admin.id}`, owner.email, /^No .*single sign-on\.$/],
+      [`/team/${admin.id}`, owner.email, /\bNo .*single sign-on\.$/],
     ] as const) {
       await link();
       const { page, faults } = await visit(at, email);

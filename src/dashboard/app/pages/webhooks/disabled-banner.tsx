@@ -1,36 +1,23 @@
-import { Alert, Button, Checkbox, Group, Stack, Text } from "@mantine/core";
-import { useDisclosure } from "@mantine/hooks";
+import { Alert, Group, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
 
 import { useSession } from "../../session/session.tsx";
-import { Confirm } from "../../ui/dialog.tsx";
-import { counted, number } from "../../ui/format.ts";
-import { Choice } from "../../ui/form.tsx";
+import { number } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
-import { notify } from "../../ui/notify.ts";
 import { ExactTime, Time } from "../../ui/time.tsx";
 import { EnableSubscription } from "./operator-actions.tsx";
 import { useIsReadOnly, useMayEnable, useReader, useViewedPartner } from "./data/data.ts";
-import { healthOptions, MAX_RESENT_EVENTS, type SubscriptionProps } from "./data/reads.ts";
-import { useSubscriptionActions, type Held } from "./data/use-subscription-actions.ts";
+import { healthOptions, type SubscriptionProps } from "./data/reads.ts";
 import { disabledBecause, wayOut } from "./data/subscription-words.ts";
+import { EnableButton, type EnableProps } from "./form/enable-button.tsx";
 import { CancelTest } from "./test-event.tsx";
 import { TextLink } from "../../ui/layout.tsx";
 import { BatchWait } from "./stats/batch-wait.tsx";
 import { OperatorNote } from "./stats/health-summary.tsx";
 
-/** Time in ms for which events can be resent: the retention time (contract 7.15), without the minutes of a slow clock. */
-const KEPT_MS = 30 * 86_400_000 - 600_000;
-
-interface DisabledBannerProps extends SubscriptionProps {
+interface DisabledBannerProps extends EnableProps {
   /** True if the banner takes one line, because the page has a list or a form to show. */
   readonly isBrief: boolean;
-  /**
-   * Called after the request to enable the subscription. `eventId` is the id of the test event if the user chose to
-   * send one first.
-   */
-  readonly onEnabled: (eventId?: string) => void;
 }
 
 /** Explains why the subscription is disabled and how many events are held, and offers to enable it. */
@@ -80,23 +67,6 @@ export function DisabledBanner({ subscription, isBrief, onEnabled }: DisabledBan
   );
 }
 
-/** Button that asks what happens to the held events, and enables the subscription. */
-export function EnableButton({
-  subscription,
-  onEnabled,
-}: Pick<DisabledBannerProps, "subscription" | "onEnabled">) {
-  const { held = 0 } = useQuery(healthOptions(useReader(), subscription.id)).data ?? {};
-  const [opened, { open, close }] = useDisclosure();
-  return (
-    <>
-      <Button variant="default" onClick={open}>
-        Enable…
-      </Button>
-      {opened && <EnableDialog {...{ subscription, held, onEnabled }} onClose={close} />}
-    </>
-  );
-}
-
 /** Links to the entries of the audit log that tell who has disabled subscriptions. */
 function WhoDisabled({ subscription: { disabled_reason: reason } }: SubscriptionProps) {
   const partner = useViewedPartner();
@@ -104,7 +74,9 @@ function WhoDisabled({ subscription: { disabled_reason: reason } }: Subscription
   if (useSession().portal !== undefined || reason !== "manual") return null;
   const company = partner === undefined ? "" : `&company=${partner.id}`;
   return (
-    <TextLink href={`/audit?action=WEBHOOK_DISABLED${company}`}>Show who disabled it</TextLink>
+    <TextLink href={`~/dashboard/audit?action=WEBHOOK_DISABLED${company}`}>
+      Show who disabled it
+    </TextLink>
   );
 }
 
@@ -128,104 +100,4 @@ function TestBanner({ subscription }: SubscriptionProps) {
 function heldEventsText(held: number | undefined): string {
   if (held === undefined || held === 0) return "New events are held, for up to 30 days.";
   return `${number(held)} ${held === 1 ? "event is" : "events are"} held, for up to 30 days.`;
-}
-
-/** Returns the number of events that "resend" would queue now, which are those of the list that were not delivered. */
-function useUndelivered({ id, created_at: createdAt }: SubscriptionProps["subscription"]): number {
-  const { countUndelivered } = useSubscriptionActions(id);
-  const { data = 0 } = useQuery({
-    queryKey: ["undelivered", id, "all"],
-    queryFn: () => {
-      const since = Math.max(Date.parse(createdAt), Date.now() - KEPT_MS);
-      return countUndelivered({ since: new Date(since).toISOString() });
-    },
-    gcTime: 0,
-  });
-  return data;
-}
-
-interface EnableDialogProps extends Omit<DisabledBannerProps, "isBrief"> {
-  /** Number of events that are held while the subscription is disabled. */
-  readonly held: number;
-  readonly onClose: () => void;
-}
-
-function EnableDialog({ subscription, held, onClose, onEnabled }: EnableDialogProps) {
-  const { id, delivery_kind: kind } = subscription;
-  const { enable } = useSubscriptionActions(id);
-  const undelivered = useUndelivered(subscription);
-  const [choice, setChoice] = useState<Held>("deliver");
-  const [isTested, setTested] = useState(true);
-  return (
-    <Confirm
-      opened
-      onClose={onClose}
-      title="Enable the subscription"
-      action="Enable"
-      danger={choice === "skip"}
-      onConfirm={async () => {
-        const eventId = await enable(choice, isTested);
-        if (eventId === null) notify.done("Subscription enabled.");
-        onEnabled(eventId ?? undefined);
-      }}
-    >
-      <Stack>
-        <Text size="sm">
-          New events are sent again, and the count of failures starts at 0.
-          {undelivered > 0 &&
-            ` ${undelivered >= MAX_RESENT_EVENTS ? "At least " : ""}${counted(undelivered, "earlier event was", "earlier events were")} not delivered. You can resend ${undelivered === 1 ? "it" : "them"} from Deliveries once the subscription is enabled.`}
-        </Text>
-        <Checkbox
-          label="Send a test event first"
-          description="The subscription is enabled only if your endpoint answers it with a 2xx status."
-          checked={isTested}
-          onChange={(event) => setTested(event.currentTarget.checked)}
-        />
-        {(kind === "batch" || held > 0) && (
-          <Choice
-            label={`What happens to the ${kind === "batch" ? "events in between" : "held events"}?`}
-            value={choice}
-            onChange={setChoice}
-            options={kind === "batch" ? batchChoices(held) : immediateChoices(held)}
-          />
-        )}
-      </Stack>
-    </Confirm>
-  );
-}
-
-/**
- * Returns the options for the events of a disabled batch subscription. The events since the last batch enter the
- * queue only with the next batch, so the user decides whether it begins with these events or with later ones.
- */
-function batchChoices(held: number) {
-  const events = held === 0 ? "" : `The ${counted(held, "held event")} `;
-  return [
-    {
-      value: "deliver",
-      label: "Send the events since the last batch",
-      description: `${events === "" ? "If" : `${events}first, and if`} a batch is overdue, it is sent immediately.`,
-    },
-    {
-      value: "skip",
-      label: "Skip these events",
-      description: `${events === "" ? "The" : `${events}are not sent, and the`} next batch contains only events from now on.`,
-    },
-  ] as const;
-}
-
-function immediateChoices(held: number) {
-  const events = counted(held, "held event");
-  return [
-    {
-      value: "deliver",
-      label: `Deliver the ${events}`,
-      description: "They are sent in order, before new events.",
-    },
-    {
-      value: "skip",
-      label: `Skip the ${events}`,
-      description: "They are not sent. You can still resend them from Deliveries, for 30 days.",
-    },
-  ] as const;
 }

@@ -22,7 +22,7 @@ import {
 } from "../data/draft.ts";
 import { healthOptions, type Subscription, type SubscriptionProps } from "../data/reads.ts";
 import { useSubscriptionActions } from "../data/use-subscription-actions.ts";
-import { EnableButton } from "../disabled-banner.tsx";
+import { EnableButton } from "./enable-button.tsx";
 import { DeliverySettings, EventFields, WithPreview } from "./delivery-fields.tsx";
 import { IntervalField, LabelField, UrlField } from "./endpoint-fields.tsx";
 import { HeaderNames, HeaderRows, HeadersHint, MovedHeaders } from "./own-headers.tsx";
