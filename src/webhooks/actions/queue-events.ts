@@ -14,7 +14,11 @@ import type { Subscription } from "../model.ts";
 import { appendEntries, hastenRetry, lockSequence } from "../queries/entries.ts";
 import { deliveryOf, eventsOfNumbers, lastRoundsOf } from "../queries/events.ts";
 import { saveRecovered, stillMissing, undelivered } from "../queries/missed.ts";
-import { changeSubscription, subscriptionById } from "../queries/subscriptions.ts";
+import {
+  changeSubscription,
+  lockSubscription,
+  subscriptionById,
+} from "../queries/subscriptions.ts";
 import { orNotFound, wake, type WebhookDeps } from "./deps.ts";
 import type { Caller } from "../../http/principal.ts";
 
@@ -74,8 +78,10 @@ export async function sendBatch(
 ): Promise<Subscription> {
   const now = deps.clock.now();
   const changed = await deps.writerPool.transaction([found.partnerId], async (tx) => {
-    const { subscription } = await lockActiveQueue(tx, found);
-    const { id, nextBatchAt } = subscription;
+    // The 20th permanent failure in a row locks only this row, not the sequence.
+    const subscription = orNotFound(await lockSubscription(tx, found.partnerId, found.id));
+    const { id, nextBatchAt, state } = subscription;
+    if (state !== "active") throw new Problem("subscription_disabled");
     if (nextBatchAt === null) throw new Problem("not_found");
     if (nextBatchAt <= now) return subscription;
     await changeSubscription(tx, id, { nextBatchAt: now });

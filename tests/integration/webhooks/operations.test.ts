@@ -384,6 +384,19 @@ describe("sending a batch before its time", () => {
     expect([answer.status, answer.body["code"]]).toEqual([409, "subscription_disabled"]);
     expect((await world.ask("GET", `/${id}`)).body).toEqual(before);
   });
+
+  test("is a 409 for a subscription that is being disabled at this moment", async () => {
+    const { id } = await world.subscribe(batch);
+    let answer: ReturnType<typeof post> | undefined;
+    await world.database.db.transaction(async ({ sql }) => {
+      await sql`
+        update webhook_subscriptions set state = 'disabled', disabled_at = now(), disabled_reason = 'test'
+         where id = ${id}`;
+      answer = post(`/${id}/batch`);
+      await untilSomebodyWaits(world.database.db);
+    });
+    expect((await answer)?.status).toBe(409);
+  });
 });
 
 describe("one delivery", () => {
