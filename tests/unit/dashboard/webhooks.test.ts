@@ -244,22 +244,23 @@ describe("the state of a subscription", () => {
   );
 });
 
+const recovering = {
+  last_success_at: "2026-11-30T21:15:00.000Z",
+  blocked_attempts: 0,
+  quarantined: [],
+  outage_since: null,
+};
+
 test.each([
   ["nothing failed for minutes", {}, true],
-  ["an event is lost", { hasLost: true }, false],
+  ["an event waits for a retry", { health: { ...recovering, blocked_attempts: 1 } }, false],
   ["the last failure is new", { now: Date.parse("2026-11-30T21:14:00.000Z") }, false],
   ["nothing was delivered since", { causes: [{ last_at: "2026-11-30T21:16:00.000Z" }] }, false],
   ["nothing failed at all", { causes: [] }, false],
 ])("a degraded subscription of which %s: %o has recovered: %p", (_, given, isOver) => {
-  const health = {
-    last_success_at: "2026-11-30T21:15:00.000Z",
-    blocked_attempts: 0,
-    quarantined: [],
-    outage_since: null,
-  };
   const causes = [{ last_at: "2026-11-30T21:13:00.000Z" }];
   const now = Date.parse("2026-11-30T21:22:00.000Z");
-  expect(hasRecovered({ health, causes, hasLost: false, now, ...given })).toBe(isOver);
+  expect(hasRecovered({ health: recovering, causes, now, ...given })).toBe(isOver);
 });
 
 test.each([

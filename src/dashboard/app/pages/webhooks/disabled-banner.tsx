@@ -67,14 +67,14 @@ export function DisabledBanner({ subscription, isBrief, onEnabled }: DisabledBan
   );
 }
 
-/** Links to the entries of the audit log that tell who has disabled subscriptions. */
-function WhoDisabled({ subscription: { disabled_reason: reason } }: SubscriptionProps) {
+/** Links to the entries of the audit log that tell who has disabled the subscription. */
+function WhoDisabled({ subscription: { id, disabled_reason: reason } }: SubscriptionProps) {
   const partner = useViewedPartner();
   // Portal links have no audit log.
   if (useSession().portal !== undefined || reason !== "manual") return null;
   const company = partner === undefined ? "" : `&company=${partner.id}`;
   return (
-    <TextLink href={`~/dashboard/audit?action=WEBHOOK_DISABLED${company}`}>
+    <TextLink href={`~/dashboard/audit?action=WEBHOOK_DISABLED&q=${id}${company}`}>
       Show who disabled it
     </TextLink>
   );

@@ -19,7 +19,6 @@ import {
   healthOptions,
   type Incident,
   incidentOptions,
-  lostOptions,
   type ListedDelivery,
   type SubscriptionProps,
   type PastIncident,
@@ -56,8 +55,6 @@ export function Overview({ subscription }: SubscriptionProps) {
   );
   const problem =
     incident && health.data && problemOf(condition, incident, { health: health.data, now });
-  const hasProblem = isActive && problem !== undefined;
-  const hasLost = useQuery({ ...lostOptions(useReader(), id), enabled: hasProblem }).data ?? false;
   return (
     <Stack gap="lg">
       {incident && problem ? (
@@ -69,7 +66,7 @@ export function Overview({ subscription }: SubscriptionProps) {
           blockedBy={isActive ? (health.data?.blocked_by ?? null) : null}
         >
           {retry}
-          {hasProblem && hasLost && <Lost subscription={subscription} />}
+          {isActive && <Resend subscription={subscription} />}
         </Problem>
       ) : (
         retry
@@ -216,12 +213,13 @@ function Recovery({ causes }: Pick<Incident, "causes">) {
   );
 }
 
-/** Tells that events were lost, and offers to resend them. */
-function Lost({ subscription }: SubscriptionProps) {
+/** Offers to resend what failed for good, for those who may. */
+function Resend({ subscription }: SubscriptionProps) {
+  if (useIsReadOnly()) return null;
   return (
     <Group justify="space-between" gap="sm">
       <Text size="sm" className="grows section-words">
-        Events of the last 24 hours failed for good. Once your endpoint works, resend them.
+        Once your endpoint works, resend the events that failed for good.
       </Text>
       <ResendButton subscription={subscription} />
     </Group>

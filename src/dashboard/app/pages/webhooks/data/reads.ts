@@ -213,19 +213,6 @@ export function readDeliveries(
   return answerOf(messages.get({ query: given as unknown as QueryOf<typeof messages.get> }));
 }
 
-/** Reads whether events of the last day failed for good and were not delivered by a resend either. */
-export const lostOptions = (reader: Reader, id: string) =>
-  queryOptions({
-    // Begins like the key of the charts, so that a new attempt updates both.
-    queryKey: subscriptionKey(id, STATS, "lost"),
-    queryFn: async () => {
-      const filter = { state: "failed", within: "24h" };
-      const { data, next_cursor: next } = await readDeliveries(reader, id, filter, { limit: 1 });
-      return data.length > 0 || next !== null;
-    },
-    refetchInterval: LIST_MS,
-  });
-
 /** Reads one event in the form in which the event list returns it, which includes the review. */
 export const listedDeliveryOptions = (reader: Reader, id: string, eventId: string) =>
   queryOptions({

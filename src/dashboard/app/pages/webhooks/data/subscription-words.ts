@@ -93,7 +93,7 @@ export function conditionOf(
 }
 
 /** Tells of a subscription that has recovered. */
-export const RECOVERED = "Deliveries succeed again, and no event is left undelivered.";
+export const RECOVERED = "Deliveries succeed again.";
 
 /** Time in ms without a failed attempt after which a degraded subscription has recovered. */
 const CALM_MS = 300_000;
@@ -104,19 +104,16 @@ interface Aftermath {
     "last_success_at" | "blocked_attempts" | "quarantined" | "outage_since"
   >;
   readonly causes: readonly Pick<Incident["causes"][number], "last_at">[];
-  /** Whether an event failed for good and was not delivered by a resend either. */
-  readonly hasLost: boolean;
   readonly now: number;
 }
 
 /**
- * Returns whether a degraded subscription works again: nothing is undelivered, and since the last failed attempt some
- * minutes have passed and an event was delivered. Only the rate of the last hour is still low.
+ * Returns whether a degraded subscription works again: nothing waits for a retry, and since the last failed attempt
+ * some minutes have passed and an event was delivered. Only the rate of the last hour is still low.
  */
-export function hasRecovered({ health, causes, hasLost, now }: Aftermath): boolean {
+export function hasRecovered({ health, causes, now }: Aftermath): boolean {
   const { last_success_at: success, quarantined, outage_since: outage } = health;
-  if (hasLost || health.blocked_attempts > 0 || quarantined.length > 0 || outage !== null)
-    return false;
+  if (health.blocked_attempts > 0 || quarantined.length > 0 || outage !== null) return false;
   const failed = lastFailure(causes);
   return (
     failed !== undefined &&

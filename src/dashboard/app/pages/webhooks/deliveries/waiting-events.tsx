@@ -17,11 +17,11 @@ import { Review } from "./review.tsx";
 export function WaitingEvents({ subscription }: SubscriptionProps) {
   const { id, is_active: isActive } = subscription;
   const reader = useReader();
-  const { data: events = [] } = useQuery(waitingOptions(reader, id));
   const count = useQuery(healthOptions(reader, id)).data?.waiting_for_batch ?? 0;
+  const { data: events = [] } = useQuery({ ...waitingOptions(reader, id), enabled: count > 0 });
   const { sendBatch } = useSubscriptionActions(id);
   const maySend = !useIsReadOnly() && isActive;
-  if (events.length === 0) return null;
+  if (count === 0 || events.length === 0) return null;
   return (
     <Panel title="Waiting for the batch" count={count}>
       <DataTable

@@ -12,7 +12,6 @@ import {
   type Health,
   healthOptions,
   incidentOptions,
-  lostOptions,
   type Subscription,
   subscriptionOptions,
   type SubscriptionProps,
@@ -31,8 +30,7 @@ export function useCondition(subscription: Subscription) {
   const condition = conditionOf(subscription, health);
   const enabled = condition === "degraded";
   const causes = useQuery({ ...incidentOptions(reader, id), enabled }).data?.causes ?? [];
-  const hasLost = useQuery({ ...lostOptions(reader, id), enabled }).data ?? true;
-  const isOver = enabled && health && hasRecovered({ health, causes, hasLost, now });
+  const isOver = enabled && health && hasRecovered({ health, causes, now });
   return isOver ? "recovered" : condition;
 }
 
