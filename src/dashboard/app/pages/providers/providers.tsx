@@ -134,7 +134,7 @@ const TICK_MS = 60_000;
 function LastRefused({ provider }: { readonly provider: Provider }) {
   const { last_refused_at: at } = provider;
   const now = useNow(TICK_MS);
-  if (at === null) return <Dimmed size="sm">None lately</Dimmed>;
+  if (at === null) return <Dimmed size="sm">None among the latest 1,000 of all providers</Dimmed>;
   return (
     <PageLink href="/audit?action=PROVIDER_AUTH_FAILED" title="Show refused requests">
       {now - Date.parse(at) > RECENT_MS ? (
