@@ -39,7 +39,10 @@ interface BrandingFieldsProps {
   readonly form: FormState<CompanyDraft>;
   /** True if an empty field stands for the color of the company's partner. */
   readonly isInherited?: boolean;
-  /** Color for which an empty field stands; undefined as long as the partner is not known. */
+  /**
+   * Color for which an empty field stands. An existing company keeps its color. Undefined as long as the partner of a
+   * new account is not known.
+   */
   readonly ifEmpty?: string | undefined;
 }
 
@@ -192,7 +195,7 @@ export function EditPartner({ partner, onClose }: NewCompanyProps & { readonly p
   return (
     <Form form={form} action="Save" onCancel={onClose}>
       <NameField form={form} />
-      <BrandingFields form={form} ifEmpty={DEFAULT_COLOR} />
+      <BrandingFields form={form} ifEmpty={partner.primary_color} />
       <WhiteLabelFields form={form} />
     </Form>
   );
@@ -211,7 +214,7 @@ export function EditAccount({ account, onClose }: NewCompanyProps & { readonly a
     <Form form={form} action="Save" onCancel={onClose}>
       <NameField form={form} />
       <PlanField form={form} />
-      <BrandingFields form={form} ifEmpty={DEFAULT_COLOR} />
+      <BrandingFields form={form} ifEmpty={account.primary_color} />
     </Form>
   );
 }
