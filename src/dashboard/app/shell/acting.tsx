@@ -29,7 +29,7 @@ export function ActingBanner() {
 interface ActingProps {
   /** Description of the impersonated owner. */
   readonly as: string;
-  /** Says what is left to the owner. */
+  /** Names what only the owner may see or change. */
   readonly limits?: string;
   readonly children?: ReactNode;
 }
