@@ -70,6 +70,9 @@ const WAITING = 20_000;
 export const NUMBERED = { ...keyOf(HOT_N + 3), shard: SHARDS };
 export const other = (n: number) => keyOf(n < HOT_N ? n : n + 1);
 
+/** The plan of half of the accounts, and the plan of the ten oldest ones. The others have 18 plans. */
+export const PLANS = { many: 1, few: 2 } as const;
+
 /** Disables autovacuum, so that the server does not analyse the tables itself. */
 const UNATTENDED = `
   do $$ declare name regclass; begin
@@ -88,7 +91,8 @@ export async function seedPlans(db: RawDb, { others, batches }: PlanSizes): Prom
         values (1, 'platform', 'Platform', '#000000', now());
       insert into companies (id, type, name, primary_color, created_at) overriding system value
         select n + 1, 'partner', 'Partner', '#000000', now() from generate_series(1, ${subscriptions}) n;
-      insert into plans (name, features) values ('Plan', '{}');
+      insert into plans (id, name, features) overriding system value
+        select n, 'Plan ' || n, '{}' from generate_series(1, 20) n;
       insert into stores (id, account_id, partner_id, name) overriding system value values (1, 1, 2, 'Store');
       insert into review_sites (id, slug, name, sealed_secret) overriding system value values (1, 'site', 'Site', '');
       insert into store_review_sites (id, store_id, review_site_id, account_id, partner_id, pull_connected, post_connected)
@@ -125,6 +129,10 @@ export async function fillPlans(db: RawDb, sizes: PlanSizes): Promise<void> {
   await apart(db, async (tx) => {
     await addRows(tx, SEED_ROWS + 1, sizes.queued);
     await tx.sql.unsafe(`
+      insert into companies (id, type, name, primary_color, partner_id, plan_id, created_at) overriding system value
+        select n + 1000000, 'account', 'Account', '#000000', 1,
+               case when n <= 10 then ${PLANS.few} when n % 2 = 0 then ${PLANS.many} else n % 36 / 2 + 3 end, now()
+          from generate_series(1, ${sizes.queued}) n;
       insert into store_review_sites (id, store_id, review_site_id, account_id, partner_id, pull_connected, post_connected)
         overriding system value select n, n, 1, 1, 2, true, true
           from generate_series(${SEED_ROWS + 1}, ${sizes.queued}) n;

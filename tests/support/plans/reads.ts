@@ -4,6 +4,7 @@ import { isAttemptOfAny } from "../../../db/conditions.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { listBacklogs } from "../../../src/tenants/queries/dispatcher.ts";
+import { companiesOf } from "../../../src/tenants/queries/companies.ts";
 import {
   latestRefusals,
   latestReviews,
@@ -43,6 +44,7 @@ import {
   hotPerDay,
   NEIGHBOUR,
   other,
+  PLANS,
   type PlanSizes,
 } from "./data.ts";
 
@@ -249,6 +251,11 @@ function figures(): PlanCase[] {
   const hour = bucketFloor(new Date(Date.now() - DAY_MS), HOUR_MS);
   const hours = { since: hour, until: new Date(), stepMs: HOUR_MS, origin: hour };
   return [
+    ...Object.entries(PLANS).map(([name, id]) => ({
+      name: `accounts of a plan, ${name}`,
+      bound: 500,
+      run: (db: Db) => companiesOf(db, "account", { plan_id: id }, { limit: 50, after: undefined }),
+    })),
     {
       name: "the connections of a page of stores",
       bound: 400,
