@@ -4,6 +4,7 @@ import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
 import type { DbOrTx } from "../../db/client.ts";
 import { anyOf } from "../../db/conditions.ts";
 import { companies, plans, stores, users } from "../../db/schema/companies.ts";
+import { reviewSites } from "../../db/schema/providers.ts";
 import { oauthClients } from "../../db/schema/tokens.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 
@@ -44,6 +45,7 @@ const SOURCES: Readonly<Record<string, Source>> = {
   },
   store_id: { table: stores, id: stores.id, name: stores.name, owner: stores.partnerId },
   plan_id: { table: plans, id: plans.id, name: plans.name, owner: null },
+  provider: { table: reviewSites, id: reviewSites.slug, name: reviewSites.name, owner: null },
   connection_company_id: COMPANIES,
   partner_id: COMPANIES,
   company_id: COMPANIES,

@@ -146,8 +146,9 @@ async function search(
 
 /** Returns all text of a row that a search covers, in lower case. */
 function textOf({ id: _id, at: _at, objectOwnerIds: _owners, details, ...row }: NamedRow): string {
-  const { action, actorId: actor_id, objectName: object_name } = row;
-  const entry = { action, details, actor_id };
+  const { action, objectName: object_name } = row;
+  const { actorId: actor_id, impersonatorId: impersonator_id, companyId: company_id } = row;
+  const entry = { action, details, actor_id, impersonator_id, company_id };
   const words = [object_name, null].map((name) => entryWords({ ...entry, object_name: name }));
   return [...words, ...Object.values(row), JSON.stringify(details)].join("\n").toLowerCase();
 }

@@ -11,14 +11,14 @@ export const ACTION_WORDS: Readonly<Record<AuditAction, string>> = {
   AUTH_LOGOUT: "signed out",
   SECOND_FACTOR_ADDED: "added a second factor",
   SECOND_FACTOR_REMOVED: "removed a second factor",
-  SECOND_FACTOR_FAILED: "failed a second factor",
+  SECOND_FACTOR_FAILED: "gave a wrong second factor",
   RECOVERY_CODE_USED: "used a recovery code",
   RECOVERY_CODES_MADE: "created new recovery codes",
   SECOND_FACTORS_RESET: "reset the second factors of [a user]",
-  SECOND_FACTOR_POLICY: "changed the two-step requirement of [a company]",
-  CLIENT_AUTH_FAILED: "sent wrong credentials of [a client]",
+  SECOND_FACTOR_POLICY: "changed the second factor requirement of [a company]",
+  CLIENT_AUTH_FAILED: "sent wrong credentials for [a client]",
   OTP_FAILED: "entered a wrong code",
-  PROVIDER_AUTH_FAILED: "sent a wrong signature of [a review site]",
+  PROVIDER_AUTH_FAILED: "sent a wrong signature for [a provider]",
   AUTHZ_DENIED: "was denied access",
   SESSION_REVOKED: "ended a session of [a user]",
   TOKEN_ISSUED: "generated a token",
@@ -36,7 +36,7 @@ export const ACTION_WORDS: Readonly<Record<AuditAction, string>> = {
   CLIENT_DELETED: "deleted [a client]",
   PASSWORD_RESET: "set a new password",
   IMPERSONATION_STARTED: "was impersonated",
-  SSO_REFUSED: "was denied at single sign-on",
+  SSO_REFUSED: "was denied single sign-on",
   SSO_LINKED: "linked an identity provider",
   SSO_UNLINKED: "unlinked [a user] from an identity provider",
   SSO_CONNECTION_CREATED: "created a single sign-on connection of [a company]",
@@ -45,7 +45,7 @@ export const ACTION_WORDS: Readonly<Record<AuditAction, string>> = {
   SSO_DOMAIN_PROVED: "verified a single sign-on domain of [a company]",
   SSO_USER_CREATED: "was created by single sign-on",
   KEY_ROTATED: "rotated the signing keys",
-  KEY_DROPPED: "dropped a signing key",
+  KEY_DROPPED: "deleted a retired signing key",
   USER_CREATED: "created [a user]",
   USER_UPDATED: "updated [a user]",
   USER_DELETED: "deleted [a user]",
@@ -55,7 +55,7 @@ export const ACTION_WORDS: Readonly<Record<AuditAction, string>> = {
   USER_ACTIVATED: "activated [a user]",
   USER_UNLOCKED: "unlocked [a user]",
   PASSWORD_RESET_SENT: "sent a password reset to [a user]",
-  ERASURE_REQUESTED: "requested an erasure",
+  ERASURE_REQUESTED: "requested the erasure of a person",
   COMPANY_CREATED: "created [a company]",
   COMPANY_DELETION_REQUESTED: "requested the deletion of [a company]",
   COMPANY_DELETION_CANCELLED: "cancelled the deletion of [a company]",
@@ -70,8 +70,8 @@ export const ACTION_WORDS: Readonly<Record<AuditAction, string>> = {
   STORE_UPDATED: "updated [a store]",
   STORE_DELETED: "deleted [a store]",
   STORE_REVIEW_SITE_CREATED: "connected [a store] to a review site",
-  STORE_REVIEW_SITE_UPDATED: "updated a connection of [a store]",
-  STORE_REVIEW_SITE_DELETED: "deleted a connection of [a store]",
+  STORE_REVIEW_SITE_UPDATED: "updated a review site connection of [a store]",
+  STORE_REVIEW_SITE_DELETED: "deleted a review site connection of [a store]",
   SERVICE_CREATED: "created [a service]",
   SERVICE_UPDATED: "updated [a service]",
   SERVICE_DELETED: "deleted [a service]",
@@ -85,12 +85,12 @@ export const ACTION_WORDS: Readonly<Record<AuditAction, string>> = {
   AUDIT_WEBHOOK_TESTED: "tested the audit webhook",
   AUDIT_WEBHOOK_REMOVED: "removed the audit webhook",
   TENANT_READ: "read data of [a partner]",
-  INBOX_RETRIED: "retried a rejected action",
-  INBOX_DROPPED: "dropped an action of the inbox",
-  PROVIDER_CREATED: "created [a review site]",
-  PROVIDER_UPDATED: "updated [a review site]",
-  PROVIDER_DELETED: "deleted [a review site]",
-  PROVIDER_SECRET_ROTATED: "rotated the secret of [a review site]",
+  INBOX_RETRIED: "retried a rejected action of the inbox",
+  INBOX_DROPPED: "deleted an action of the inbox",
+  PROVIDER_CREATED: "created [a provider]",
+  PROVIDER_UPDATED: "updated [a provider]",
+  PROVIDER_DELETED: "deleted [a provider]",
+  PROVIDER_SECRET_ROTATED: "rotated the secret of [a provider]",
   WEBHOOK_CREATED: "created [a subscription]",
   WEBHOOK_DELETED: "deleted [a subscription]",
   WEBHOOK_UPDATED: "updated [a subscription]",
@@ -104,7 +104,7 @@ export const ACTION_WORDS: Readonly<Record<AuditAction, string>> = {
   WEBHOOK_REDELIVERED: "resent an event of [a subscription]",
   WEBHOOK_RECOVERED: "recovered events of [a subscription]",
   WEBHOOK_BATCH_REQUESTED: "sent the waiting batch of [a subscription]",
-  EMBEDDING_UPDATED: "updated the allowed origins",
+  EMBEDDING_UPDATED: "updated the origins that may embed the portal",
   PORTAL_LINK_CREATED: "created a portal link for [a partner]",
   PORTAL_LINK_REDEEMED: "opened a portal link",
   ALERTS_UPDATED: "updated the alert settings",
@@ -116,6 +116,8 @@ export const ACTION_WORDS: Readonly<Record<AuditAction, string>> = {
 interface AuditedAction {
   readonly action: string;
   readonly actor_id: number | null;
+  readonly impersonator_id: number | null;
+  readonly company_id: number | null;
   readonly object_name: string | null;
   readonly details: Readonly<Record<string, unknown>>;
 }
@@ -146,11 +148,19 @@ export const entryWords = (entry: AuditedAction): string => sentenceOf(entry).jo
  * Returns the phrase of an audit row with its object in brackets. Some actions have different phrases, depending on
  * their details: the response to a test, for example, decides whether the subscription is enabled.
  */
-function templateOf({ action, details, object_name: name }: AuditedAction): string {
+function templateOf(entry: AuditedAction): string {
+  const { action, details, object_name: name } = entry;
   const { test, kind, user_id: userId, service_id: serviceId, hastened, queued } = details;
   if (action === "WEBHOOK_ENABLED" && test === true)
-    return "sent a test to enable [a subscription]";
-  if (hastened === true) return "made the retry of an event of [a subscription] due now";
+    return "sent a test event to enable [a subscription]";
+  // A portal link of an operator acts as the owner of the partner.
+  if (action === "PORTAL_LINK_CREATED" && details["partner_id"] !== entry.company_id)
+    return "created a portal link to act as [a partner]";
+  if (action === "PORTAL_LINK_REDEEMED" && entry.impersonator_id !== null)
+    return "was impersonated through a portal link";
+  if (action === "PROVIDER_AUTH_FAILED" && details["reason"] === "timestamp")
+    return "sent a wrong timestamp for [a provider]";
+  if (hastened === true) return "requested an immediate retry of an event of [a subscription]";
   if (typeof queued === "number") {
     const verb = action === "WEBHOOK_RECOVERED" ? "recovered" : "resent";
     return `${verb} ${queued === 1 ? "an event" : `${queued} events`} of [a subscription]`;
@@ -209,6 +219,7 @@ const DENIALS: ReadonlyMap<unknown, string> = new Map([
 
 /** Returns the end of a sentence: the reason that a person gave, why access was denied, or the changed fields. */
 function reasonOf(action: string, { reason, method, path, fields }: AuditedAction["details"]) {
+  if (action === "PROVIDER_AUTH_FAILED") return "";
   if (action === "AUTHZ_DENIED") {
     const what = typeof path === "string" ? ` to ${String(method)} ${path}` : "";
     const why = DENIALS.get(reason);

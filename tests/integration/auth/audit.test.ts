@@ -54,14 +54,17 @@ describe("the audit log", () => {
     await add(30, { user_id: one.admin.id });
     await add(31, { user_id: two.admin.id });
     await add(32, { name: "Gone" });
+    await database.db.sql`
+      insert into review_sites (slug, name, sealed_secret) values ('named', 'Named site', '')`;
+    await add(33, { provider: "named" });
     const names = async (path: string, as: string) => {
       const { body } = await api.call("GET", `${path}?action=USER_DEACTIVATED`, { token: as });
       return (body["data"] as { object_name: string | null }[]).map((row) => row.object_name);
     };
     const [own, foreign] = [`Name of ${one.admin.email}`, `Name of ${two.admin.email}`];
-    expect(await names("/admin/audit-log", token)).toEqual(["Gone", foreign, own]);
+    expect(await names("/admin/audit-log", token)).toEqual(["Named site", "Gone", foreign, own]);
     const partner = await api.login(one.owner.email);
-    expect(await names("/partner/audit-log", partner)).toEqual(["Gone", null, own]);
+    expect(await names("/partner/audit-log", partner)).toEqual(["named", "Gone", null, own]);
     expect(await rows(`?q=${encodeURIComponent(`deactivated ${own}`)}`)).toEqual([30]);
     await database.db
       .sql`delete from audit_log where request_id = 'named' or details->>'i' is null`;
@@ -126,7 +129,7 @@ describe("the audit log", () => {
       insert into audit_log (at, action, request_id, details)
       values (now(), 'WEBHOOK_ENABLED', 'words', '{"i": 20, "test": true}'),
              (now(), 'WEBHOOK_ENABLED', 'words', '{"i": 21}')`;
-    expect(await rows("?q=sent%20a%20test%20to%20enable")).toEqual([20]);
+    expect(await rows("?q=sent%20a%20test%20event%20to%20enable")).toEqual([20]);
     expect(await rows("?q=enabled%20a%20subscription")).toEqual([21]);
     await database.db.sql`delete from audit_log where request_id = 'words'`;
   });

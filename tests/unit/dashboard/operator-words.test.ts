@@ -31,6 +31,8 @@ import { errorMessageOf } from "../../../src/dashboard/app/ui/error-message.ts";
 import { instantOf, localTimeOf } from "../../../src/dashboard/app/ui/format.ts";
 
 describe("the audit log in words", () => {
+  const BY_USER = { actor_id: 1, company_id: 5, impersonator_id: null };
+
   test("shows an action of a later version unchanged", () => {
     expect(phraseOf("WEBHOOK_SECRET_SHOWN")).toBe("viewed the secret of a subscription");
     expect(phraseOf("MOON_LANDED")).toBe("MOON_LANDED");
@@ -38,7 +40,7 @@ describe("the audit log in words", () => {
 
   test.each([
     ["WEBHOOK_ENABLED", null, { held: "deliver" }, "enabled a subscription"],
-    ["WEBHOOK_ENABLED", "CRM", { test: true }, "sent a test to enable the subscription CRM"],
+    ["WEBHOOK_ENABLED", "CRM", { test: true }, "sent a test event to enable the subscription CRM"],
     ["WEBHOOK_DISABLED", "CRM", { reason: "Abuse" }, "disabled the subscription CRM: “Abuse”"],
     [
       "WEBHOOK_UPDATED",
@@ -52,10 +54,19 @@ describe("the audit log in words", () => {
       "WEBHOOK_REDELIVERED",
       "CRM",
       { hastened: true },
-      "made the retry of an event of the subscription CRM due now",
+      "requested an immediate retry of an event of the subscription CRM",
     ],
     ["WEBHOOK_RECOVERED", "CRM", { queued: 1 }, "recovered an event of the subscription CRM"],
-    ["PORTAL_LINK_CREATED", "Northwind", {}, "created a portal link for Northwind"],
+    ["PORTAL_LINK_CREATED", "Own", { partner_id: 5 }, "created a portal link for Own"],
+    ["PORTAL_LINK_CREATED", "Acme", { partner_id: 6 }, "created a portal link to act as Acme"],
+    ["PORTAL_LINK_REDEEMED", null, {}, "opened a portal link"],
+    ["PROVIDER_AUTH_FAILED", "Google", {}, "sent a wrong signature for the provider Google"],
+    [
+      "PROVIDER_AUTH_FAILED",
+      "Google",
+      { reason: "timestamp" },
+      "sent a wrong timestamp for the provider Google",
+    ],
     ["USER_DEACTIVATED", "Ada", { user_id: 2 }, "deactivated Ada"],
     ["SESSION_REVOKED", "Ada", { user_id: 1 }, "ended a session of their own"],
     ["TENANT_READ", "Northwind", { kind: "users" }, "read the users of Northwind"],
@@ -72,7 +83,13 @@ describe("the audit log in words", () => {
       "was denied access to GET /admin/users: the role or the kind of token does not allow it",
     ],
   ])("says of %s on %p, by the user 1, with %p: %s", (action, object_name, details, words) => {
-    expect(entryWords({ action, actor_id: 1, object_name, details })).toBe(words);
+    expect(entryWords({ ...BY_USER, action, object_name, details })).toBe(words);
+  });
+
+  test("says of an operator's portal link that somebody was impersonated", () => {
+    const entry = { action: "PORTAL_LINK_REDEEMED", object_name: null, details: {} };
+    const words = "was impersonated through a portal link";
+    expect(entryWords({ ...BY_USER, ...entry, impersonator_id: 2 })).toBe(words);
   });
 
   test("has the categories of the API", () => {
@@ -90,6 +107,10 @@ describe("the audit log in words", () => {
       changes: { role: { from: "account_user", to: null } },
       token: { jti: "j", kind: "access", client_id: null },
       reason: null,
+      held: "deliver",
+      test: true,
+      kind: "dashboard_pat",
+      method: "GET",
     };
     expect(detailPairs(details)).toEqual([
       ["Jti", "<b>"],
@@ -99,6 +120,10 @@ describe("the audit log in words", () => {
       ["Role", "Account user → None"],
       ["Token", "Sign-in token j"],
       ["Reason", "None"],
+      ["Held events", "Delivered"],
+      ["Enabled", "Once a test event is delivered"],
+      ["Kind", "Personal access token"],
+      ["Method", "GET"],
     ]);
   });
 });

@@ -122,10 +122,20 @@ export function detailPairs(details: Details): [string, string][] {
     if (name === "changes") return changePairs(asDetails(value));
     if (name === "fields" && "changes" in details) return fieldPairs(details);
     if (name === "revoked") return [["Ended", endedText(value)]];
+    if (name === "held") return [["Held events", value === "skip" ? "Skipped" : "Delivered"]];
+    if (name === "test") return [["Enabled", "Once a test event is delivered"]];
     if (name === "token") return [["Token", tokenText(asDetails(value))]];
-    return [[title(name), detailText(value)]];
+    return [[title(name), CODED.test(name) ? codeText(value) : detailText(value)]];
   });
 }
+
+/** Names of details that are codes of the API, such as `dashboard_pat`. */
+const CODED = /^(kind|method|type|role|from|to|delivery_kind|leg|start|state)$/;
+
+const codeText = (value: unknown) =>
+  typeof value === "string" && /^[a-z_]+$/.test(value)
+    ? sentence(TOKEN_KINDS.get(value) ?? value)
+    : detailText(value);
 
 const endedText = (count: unknown) =>
   counted(Number(count), "sign-in or token", "sign-ins and tokens");
@@ -142,9 +152,8 @@ const title = (name: string) =>
 const changePairs = (changes: Details): [string, string][] =>
   Object.entries(changes).map(([field, change]) => {
     const { from, to } = asDetails(change);
-    const [old, current] = [from, to].map((value) =>
-      field === "role" ? sentence(detailText(value)) : detailText(value),
-    );
+    const text = CODED.test(field) ? codeText : detailText;
+    const [old, current] = [text(from), text(to)];
     return [title(field), `${old} → ${current}`];
   });
 
@@ -160,8 +169,7 @@ function fieldPairs({ fields, changes, user_id: user }: Details): [string, strin
 }
 
 function tokenText({ kind, jti, client_id: client }: Details): string {
-  const word = sentence(TOKEN_KINDS.get(kind) ?? String(kind));
-  return `${word} ${detailText(jti)}${typeof client === "string" ? ` of ${client}` : ""}`;
+  return `${codeText(kind)} ${detailText(jti)}${typeof client === "string" ? ` of ${client}` : ""}`;
 }
 
 /** Shows a detail of any type as text. */
