@@ -87,7 +87,11 @@ describe("the audit log", () => {
     await add(47, "COMPANY_CREATED", { company_id: two.accounts[0].id });
     expect(await rows(`?about=company:${one.id}&action=COMPANY_CREATED`)).toEqual([45]);
     expect(await rows(`?about=company:${one.id}&action=USER_CREATED`)).toEqual([46]);
-    expect(await rows(`?about=company:${account.id}`)).toEqual([46, 45]);
+    // What people of an account do is about their account, not about its partner.
+    await database.db.sql`
+      insert into audit_log (at, action, actor_id, company_id, request_id, details)
+      values (now(), 'AUTH_LOGIN', ${account.owner.id}, ${account.id}, 'about', '{"i":48}')`;
+    expect(await rows(`?about=company:${account.id}`)).toEqual([48, 46, 45]);
     await database.db.sql`delete from audit_log where (details->>'i')::int in (45, 46, 47)`;
     expect(await rows(`?about=company:${one.id}`)).toEqual([42, 41, 40, 9, 7, 5, 3, 1]);
     expect(await rows(`?about=company:${one.id}&reads=false`)).toEqual([41, 40, 9, 7, 5, 3, 1]);
