@@ -46,6 +46,16 @@ describe("a request", () => {
     expect(transactions).toEqual(["group", "of 1", "of 1", "of 1"]);
   });
 
+  test("is retried individually if a batch of its partners' queue cannot be written", async () => {
+    blocked.add(1);
+    decide = () => {
+      if (transactions.length === 1) throw new Error("The batch is refused.");
+      return ACCEPTED;
+    };
+    expect((await submit(request([1]))).kind).toBe("accepted");
+    expect(transactions).toEqual(["of 1", "of 1"]);
+  });
+
   test("gives up after 2 s if its row stays locked", async () => {
     decide = () => {
       clock.advance(500);
