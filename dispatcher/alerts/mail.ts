@@ -173,7 +173,8 @@ function wordsOf({ kind, label, cause }: MailedAlert): AlertWords {
     recovered: {
       subject: `Webhook subscription "${label}" has recovered`,
       says: `Your endpoint accepts webhook events of "${label}" again.`,
-      advice: "No action is needed. Queued events are delivered in order.",
+      advice:
+        "Queued events are delivered in order. Events that failed for good are not sent again by themselves: you can resend them on the page of the subscription.",
       link: "View the deliveries",
     },
   };
@@ -202,10 +203,10 @@ function ofOne(alerts: readonly MailedAlert[], pages: string, summary: HealthSum
   const tls = kind === "recovered" ? undefined : tlsWords(last?.tls_reason);
   const facts = [
     ["Endpoint", webhookUrl],
-    ["Condition", summary && conditionInWords(summary)],
+    ["Condition", summary && kind !== "recovered" ? conditionInWords(summary) : undefined],
     ...timesOf(kind, summary),
     [
-      isLost ? "First failed event" : "First failure",
+      isLost ? "First event that failed for good" : "First failure",
       first && failureInWords(first, first.event_id !== last?.event_id),
     ],
     ["Last failure", last && failureInWords(last, true)],

@@ -235,6 +235,9 @@ export function conditionOf(figures: HealthFigures, now: Date): Condition {
   let condition: Condition = "healthy";
   for (let end = 1; end <= figures.steps.length; end++)
     condition = nextCondition(condition, figures.steps.slice(Math.max(0, end - WINDOW_STEPS), end));
+  // The rate stays low for some minutes after an enable, though every event is delivered.
+  const isDelivering = lost === 0 && blockedAttempts === 0 && !isSilent;
+  if (condition === "failing" && isDelivering) return "degraded";
   return condition === "healthy" ? best : condition;
 }
 

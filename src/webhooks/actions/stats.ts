@@ -232,9 +232,6 @@ export async function healthSummaryOf(
   return { condition, successRate1h, since, endedAt, queued: pending + held, retry };
 }
 
-/** Whether a subscription in this condition delivers most of its events. */
-const isSending = (condition: Health["condition"]) => condition !== null && condition !== "failing";
-
 /** The start of the last hour, from which the success rate of an hour is counted. */
 const hourAgo = (now: Date) => bucketFloor(addMs(now, -HOUR_MS));
 
@@ -253,7 +250,8 @@ export async function showIncident(deps: Deps, subscription: Subscription): Prom
   const now = clock.now();
   const hour = hourAgo(now);
   const isLong = began !== undefined && began < hour;
-  const isOfHour = !isLong && isSending((await showHealth(deps, subscription)).condition);
+  const { condition } = await showHealth(deps, subscription);
+  const isOfHour = !isLong && condition !== null && condition !== "failing";
   const since = isOfHour ? hour : began;
   if (since === undefined)
     return { since: null, lastAnswer: null, step: BUCKET_MS / 1000, causes: [], alerts };

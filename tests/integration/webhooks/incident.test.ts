@@ -59,7 +59,7 @@ describe("the incident", () => {
       .sql`select cause from alerts where subscription_id = ${id}`;
     expect(alert?.["cause"]).toMatchObject({ first_failure: failure, last_failure: failure });
     expect(await lastMail()).toMatch(
-      /First failed event: .*no response \(The certificate has expired\)/,
+      /First event that failed for good: .*no response \(The certificate has expired\)/,
     );
   });
 });

@@ -36,8 +36,17 @@ describe("the condition by rates", () => {
     ["around 95 % after it was degraded once", steps(94, 94, 94, 96, 96, 96, 95), "degraded"],
     ["after a pause", [...steps(0), none, none, none], "failing"],
     ["with the failures of 15 minutes", [...steps(100, 0, 0), ...steps(100, 100)], "failing"],
-  ] as const)("%s", (_, seen, condition) =>
-    expect(conditionOf({ ...QUIET, steps: seen }, NOW)).toBe(condition),
+  ] as const)("%s, while an event fails", (_, seen, condition) =>
+    expect(conditionOf({ ...QUIET, consecutiveFailureCount: 1, steps: seen }, NOW)).toBe(condition),
+  );
+
+  test.each([
+    [{}, "degraded"],
+    [{ lastSuccessStartedAt: ago(16) }, "failing"],
+    [{ consecutiveFailureCount: 1 }, "failing"],
+    [{ blockedAttempts: 1, blockedSince: ago(2) }, "failing"],
+  ] as const)("below 50 %% and with %p", (figures, condition) =>
+    expect(conditionOf({ ...QUIET, ...figures, steps: steps(0) }, NOW)).toBe(condition),
   );
 });
 

@@ -64,6 +64,7 @@ export function Icon({ name, size = 18 }: { readonly name: IconName; readonly si
       strokeWidth={1.75}
       strokeLinecap="round"
       strokeLinejoin="round"
+      style={{ flexShrink: 0 }}
       aria-hidden
       focusable={false}
     >

@@ -49,7 +49,7 @@ export function NewPassword({ email, action, onPassword, children }: NewPassword
           {...form.text("password")}
           error={error === undefined ? undefined : `The password ${error}.`}
         />
-        <StrengthMeter password={form.draft.password} />
+        {error === undefined && <StrengthMeter password={form.draft.password} />}
       </div>
       {children}
     </Form>

@@ -12,7 +12,7 @@ test("both parts of the mail have the first and the last failure, and the link t
     for (const words of [
       "Hello Ada,",
       "https://partner.example/hook",
-      "First failed event",
+      "First event that failed for good",
       "2026-06-01 12:00:00 UTC, HTTP 503",
       "2026-06-01 14:00:00 UTC, no response (timeout)",
       "https://reviews.example/dashboard/webhooks/01JWNB9PR0ZV8X2D3F4G5H6J00",

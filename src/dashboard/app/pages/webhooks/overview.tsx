@@ -7,7 +7,7 @@ import { StateBadge } from "../../ui/badges.tsx";
 import { Sparkline } from "../../ui/chart/sparkline.tsx";
 import { CodeBlock } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
-import { duration, number, percent, sentence } from "../../ui/format.ts";
+import { counted, duration, number, percent, sentence } from "../../ui/format.ts";
 import { Dimmed, NamedValue, PageLink, Panel, TextLink, useIsNarrow } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { Countdown, ExactTime, Time, useNow } from "../../ui/time.tsx";
@@ -19,6 +19,7 @@ import {
   healthOptions,
   type Incident,
   incidentOptions,
+  MAX_RESENT_EVENTS,
   type ListedDelivery,
   type SubscriptionProps,
   type PastIncident,
@@ -35,6 +36,7 @@ import {
   type TroublePeriod,
 } from "./data/subscription-words.ts";
 import { diagnosisOf } from "./deliveries/attempt-words.ts";
+import { useUndelivered } from "./data/use-subscription-actions.ts";
 import { ResendButton } from "./deliveries/resend-dialog.tsx";
 import { WaitingEvents } from "./deliveries/waiting-events.tsx";
 import { BatchWait } from "./stats/batch-wait.tsx";
@@ -50,6 +52,7 @@ export function Overview({ subscription }: SubscriptionProps) {
   const incident = useQuery(incidentOptions(useReader(), id)).data;
   const condition = useCondition(subscription);
   const now = useNow(MINUTE_MS);
+  const isReadOnly = useIsReadOnly();
   const retry = isActive && health.data !== undefined && (
     <Blocked subscription={subscription} health={health.data} />
   );
@@ -66,7 +69,7 @@ export function Overview({ subscription }: SubscriptionProps) {
           blockedBy={isActive ? (health.data?.blocked_by ?? null) : null}
         >
           {retry}
-          {isActive && <Resend subscription={subscription} />}
+          {isActive && !isReadOnly && <Resend subscription={subscription} />}
         </Problem>
       ) : (
         retry
@@ -157,6 +160,7 @@ function Problem({ subscription, incident, problem, isOver, ...rest }: ProblemPr
   const end = disabledAt === null ? now : Date.parse(disabledAt);
   const failed = incident.causes.reduce((sum, cause) => sum + cause.attempts, 0);
   const { since, rate } = problem;
+  const isOfHour = since === null || incident.causes.some(({ first_at: at }) => at < since);
   return (
     <Panel title={isOver ? "Recovered" : "Problem"}>
       <Stack gap="md">
@@ -176,14 +180,11 @@ function Problem({ subscription, incident, problem, isOver, ...rest }: ProblemPr
             </NamedValue>
           )}
           {rate !== null && (
-            <NamedValue name="Success rate (1 h)" hint="counts as healthy again at 98%">
+            <NamedValue name="Success rate (1 h)" hint="healthy again at 98% for 15 minutes">
               {percent(rate)}
             </NamedValue>
           )}
-          <NamedValue
-            name="Failed attempts"
-            hint={since === null ? "in the last hour" : "since then"}
-          >
+          <NamedValue name="Failed attempts" hint={isOfHour ? "in the last hour" : "since then"}>
             {failed < MAX_COUNTED ? number(failed) : `${number(MAX_COUNTED)} or more`}
           </NamedValue>
         </dl>
@@ -213,13 +214,16 @@ function Recovery({ causes }: Pick<Incident, "causes">) {
   );
 }
 
-/** Offers to resend what failed for good, for those who may. */
+/** Offers to resend the events that were not delivered. Renders nothing while there are none. */
 function Resend({ subscription }: SubscriptionProps) {
-  if (useIsReadOnly()) return null;
+  const count = useUndelivered(subscription);
+  if (count === 0) return null;
   return (
     <Group justify="space-between" gap="sm">
       <Text size="sm" className="grows section-words">
-        Once your endpoint works, resend the events that failed for good.
+        {count >= MAX_RESENT_EVENTS && "At least "}
+        {counted(count, "event", "events")} of the last 30 days {count === 1 ? "was" : "were"} not
+        delivered. Once your endpoint works, you can resend {count === 1 ? "it" : "them"}.
       </Text>
       <ResendButton subscription={subscription} />
     </Group>
@@ -242,7 +246,7 @@ function LastAnswer({ id, answer, blockedBy }: LastAnswerProps) {
   return (
     <Stack gap="sm">
       <Text size="sm">
-        Last response <Time at={answer.at} />
+        Last failed response <Time at={answer.at} />
         {answer.event_id !== blockedBy && (
           <>
             , to{" "}

@@ -82,21 +82,25 @@ export function EnablingTest({ subscription, eventId, onSent, onClose }: Enablin
       {subscription.pending_test_event_id === eventId ? (
         <CancelTest id={id} />
       ) : (
-        !subscription.is_active && (
-          <Group>
-            <Button onClick={() => again.mutate()} loading={again.isPending}>
-              Try again
-            </Button>
-            <Button
-              component={Link}
-              href={`/webhooks/${id}?tab=settings`}
-              onClick={onClose}
-              variant="default"
-            >
-              Edit the URL
-            </Button>
-          </Group>
-        )
+        <Group>
+          {subscription.is_active ? (
+            <Button onClick={onClose}>Done</Button>
+          ) : (
+            <>
+              <Button onClick={() => again.mutate()} loading={again.isPending}>
+                Try again
+              </Button>
+              <Button
+                component={Link}
+                href={`/webhooks/${id}?tab=settings`}
+                onClick={onClose}
+                variant="default"
+              >
+                Edit the URL
+              </Button>
+            </>
+          )}
+        </Group>
       )}
       {again.error !== null && <ErrorNotice error={again.error} />}
     </Stack>

@@ -107,7 +107,8 @@ export const healthOptions = (reader: Reader, id: string) =>
 
 export const incidentOptions = (reader: Reader, id: string) =>
   queryOptions({
-    queryKey: subscriptionKey(id, "incident"),
+    // Begins like the key of the charts, so that a new attempt updates both.
+    queryKey: subscriptionKey(id, STATS, "incident"),
     queryFn: () => answerOf(readableAt(reader, id).incident.get()),
     refetchInterval: LIST_MS,
   });

@@ -1,4 +1,4 @@
-import { type QueryClient, useQueryClient } from "@tanstack/react-query";
+import { type QueryClient, useQuery, useQueryClient } from "@tanstack/react-query";
 
 import { answerOf } from "../../../api/client.ts";
 import { useReader } from "./data.ts";
@@ -216,4 +216,26 @@ function deliveryActions(reader: Reader, queries: QueryClient, id: string) {
       return queued;
     },
   };
+}
+
+/** Time in ms for which events can be resent: the retention time (contract 7.15), without the minutes of a slow clock. */
+const KEPT_MS = 30 * 86_400_000 - 600_000;
+const COUNT_MS = 60_000;
+
+/** Returns the number of events that were not delivered and can be resent, as "resend" counts them. */
+export function useUndelivered({
+  id,
+  created_at: createdAt,
+}: Pick<Subscription, "id" | "created_at">): number {
+  const { countUndelivered } = useSubscriptionActions(id);
+  const { data = 0 } = useQuery({
+    queryKey: subscriptionKey(id, RESENT, "undelivered"),
+    queryFn: () => {
+      const since = Math.max(Date.parse(createdAt), Date.now() - KEPT_MS);
+      return countUndelivered({ since: new Date(since).toISOString() });
+    },
+    refetchInterval: COUNT_MS,
+    gcTime: 0,
+  });
+  return data;
 }

@@ -9,10 +9,11 @@ import { Choice } from "../../../ui/form.tsx";
 import { notify } from "../../../ui/notify.ts";
 import { useReader } from "../data/data.ts";
 import { healthOptions, MAX_RESENT_EVENTS, type SubscriptionProps } from "../data/reads.ts";
-import { useSubscriptionActions, type Held } from "../data/use-subscription-actions.ts";
-
-/** Time in ms for which events can be resent: the retention time (contract 7.15), without the minutes of a slow clock. */
-const KEPT_MS = 30 * 86_400_000 - 600_000;
+import {
+  type Held,
+  useSubscriptionActions,
+  useUndelivered,
+} from "../data/use-subscription-actions.ts";
 
 export interface EnableProps extends SubscriptionProps {
   /**
@@ -34,20 +35,6 @@ export function EnableButton({ subscription, onEnabled }: EnableProps) {
       {opened && <EnableDialog {...{ subscription, held, onEnabled }} onClose={close} />}
     </>
   );
-}
-
-/** Returns the number of events that "resend" would queue now, which are those of the list that were not delivered. */
-function useUndelivered({ id, created_at: createdAt }: SubscriptionProps["subscription"]): number {
-  const { countUndelivered } = useSubscriptionActions(id);
-  const { data = 0 } = useQuery({
-    queryKey: ["undelivered", id, "all"],
-    queryFn: () => {
-      const since = Math.max(Date.parse(createdAt), Date.now() - KEPT_MS);
-      return countUndelivered({ since: new Date(since).toISOString() });
-    },
-    gcTime: 0,
-  });
-  return data;
 }
 
 interface EnableDialogProps extends EnableProps {
