@@ -23,7 +23,7 @@ import { tokenColumns } from "./tokens.tsx";
  * tokens.
  */
 export function Page() {
-  const { user } = useSession();
+  const { user, company } = useSession();
   const isOwner = user.role === "partner_owner" || user.role === "account_owner";
   return (
     <>
@@ -31,7 +31,7 @@ export function Page() {
         title="Team access"
         description={
           isOwner
-            ? "Sign-in requirements, active sessions and tokens of your team."
+            ? `Sign-in requirements, active sessions and tokens of your team.${company.type === "account" ? " People are added and removed by the company that gave you access." : ""}`
             : "Tokens of your team. Owners also see sessions."
         }
       />

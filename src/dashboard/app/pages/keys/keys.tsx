@@ -218,7 +218,7 @@ function Clients({ path, isCreating, onClose, before }: ClientsProps) {
     name: <ClientName client={one} path={path} />,
     scopes: scopeWords(one.scopes),
     expires: "Never",
-    lastUsed: "Not recorded",
+    lastUsed: "–",
     actions: (
       <ClientActions client={one} path={path} onEdit={() => setEditing(one)} onSecret={setSecret} />
     ),

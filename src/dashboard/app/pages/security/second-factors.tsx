@@ -12,7 +12,7 @@ import { DataTable } from "../../ui/data-table.tsx";
 import { ConfirmedAction, Dialog } from "../../ui/dialog.tsx";
 import { counted } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
-import { CellText, Dimmed, Section } from "../../ui/layout.tsx";
+import { CellText, Section } from "../../ui/layout.tsx";
 import { notify } from "../../ui/notify.ts";
 import { useRefresh } from "../../ui/pages.ts";
 import { Loaded } from "../../ui/states.tsx";
@@ -39,10 +39,11 @@ export function SecondFactorsSection() {
     void refresh();
   };
   const given = { api, onAdded: show, onCancel: stop };
+  const obstacle = usePasskeyObstacle();
   return (
     <Section
       title="Two-step verification"
-      description={descriptionOf(factors.data)}
+      description={`${descriptionOf(factors.data)} ${obstacle ?? ""}`}
       actions={factors.data && <AddButtons factors={factors.data} onAdd={setAdding} />}
     >
       <Loaded query={factors}>
@@ -98,21 +99,25 @@ function descriptionOf(factors: Factors | undefined): string {
     : what;
 }
 
+/** Returns why no passkey can be added on this page; undefined if one can. */
+function usePasskeyObstacle(): string | undefined {
+  const { data: host = location.hostname } = useQuery(passkeyHostOptions);
+  if (!`.${location.hostname}`.endsWith(`.${host}`)) return `Passkeys can be added at ${host}.`;
+  return hasPasskeys()
+    ? undefined
+    : "Passkeys need HTTPS and a host name in the address of this page.";
+}
+
 interface AddButtonsProps {
   readonly factors: Factors;
   readonly onAdd: (kind: Kind) => void;
 }
 
 function AddButtons({ factors: { factors }, onAdd }: AddButtonsProps) {
-  const { data: host = location.hostname } = useQuery(passkeyHostOptions);
-  const isPasskeyHost = `.${location.hostname}`.endsWith(`.${host}`);
+  const obstacle = usePasskeyObstacle();
   return (
     <Group gap="xs">
-      {!isPasskeyHost && <Dimmed>Passkeys can be added at {host}.</Dimmed>}
-      {isPasskeyHost && !hasPasskeys() && (
-        <Dimmed>Passkeys need HTTPS and a host name in the address of this page.</Dimmed>
-      )}
-      {hasPasskeys() && isPasskeyHost && (
+      {obstacle === undefined && (
         <Button variant="default" onClick={() => onAdd("passkey")}>
           Add passkey
         </Button>

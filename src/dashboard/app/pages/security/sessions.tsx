@@ -138,7 +138,7 @@ export function sessionColumns(
     ),
     "IP address": ip ?? "Unknown",
     Since: <ExactTime at={session.created_at} />,
-    "Last used": <LastUsed at={session.last_used_at} />,
+    "Last used": isCurrent ? "Now" : <LastUsed at={session.last_used_at} />,
     Ends: <Time at={session.expires_at} mayBeAhead />,
     Actions: isCurrent ? <SignOut /> : <EndSession session={session} onEnd={onEnd} />,
   };
