@@ -288,6 +288,7 @@ describe.skipIf(lacks("chromium"))("a forgotten password", () => {
     await page.getByText("too common").waitFor();
     await field.fill("another horse battery staple");
     await page.getByText("Strong").waitFor();
+    await page.getByText("too common").waitFor({ state: "hidden" });
     expect(await seriousFaults(page)).toEqual([]);
     await button(page, "Set the password and sign in").click();
     await navigation(page).waitFor();

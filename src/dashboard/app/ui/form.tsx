@@ -59,7 +59,7 @@ export interface FormState<out Draft> extends FormChanges<Draft> {
   readonly draft: Draft;
   /** Returns the properties that connect a text input to a form field. */
   text<Field extends keyof Draft>(field: Field & TextOnly<Draft[Field]>): TextBinding;
-  /** Returns the API's validation error for a form field. */
+  /** Returns the API's validation error for a form field, until another text is entered. */
   errorOf(field: keyof Draft): string | undefined;
   /**
    * Error of the last submission. Null before the first submission, while a submission runs, and after a
@@ -96,7 +96,7 @@ export function useForm<Draft extends object, Answer>(
     },
   };
   const lastTry = useMutation({
-    mutationFn: () => send(draft),
+    mutationFn: (sent: Draft) => send(sent),
     onSuccess: (answer) => {
       // Discards the stored changes here as well, because the form may unmount before `useEdits` can do so.
       discardDraft(name);
@@ -105,9 +105,12 @@ export function useForm<Draft extends object, Answer>(
     },
     onError: (error) => onFailed?.(error, changes),
   });
-  const { mutate, error, isPending } = lastTry;
+  const { mutate, error, isPending, variables: sent } = lastTry;
   const nameOf = (field: keyof Draft) => names[field] ?? String(field);
-  const errorOf = (field: keyof Draft) => fieldError(error, nameOf(field));
+  const errorOf = (field: keyof Draft) =>
+    sent !== undefined && isOtherText(draft[field], sent[field])
+      ? undefined
+      : fieldError(error, nameOf(field));
   return {
     ...changes,
     draft,
@@ -124,10 +127,17 @@ export function useForm<Draft extends object, Answer>(
       onChange: (event) => changes.edit({ [field]: event.currentTarget.value } as Partial<Draft>),
     }),
     submit: () => {
-      if (!isPending) mutate();
+      if (!isPending) mutate(draft);
     },
   };
 }
+
+/**
+ * Returns whether a field has another text than the one that was sent. Some forms empty a field whose text was wrong.
+ * Lists are not compared, because a form may build a new one of the same entries each time it renders.
+ */
+const isOtherText = (value: unknown, sent: unknown) =>
+  typeof value === "string" && value !== "" && value !== sent;
 
 /**
  * Returns the form fields that can show validation errors. Switches cannot, so fields with boolean values are left
