@@ -282,6 +282,8 @@ describe.skipIf(lacks("chromium"))("the search", () => {
     await page.waitForURL("**/dashboard/security");
     await open(delivery?.event_id.toLowerCase() ?? "", /review_received/);
     await page.waitForURL(`**/deliveries/${delivery?.event_id}`);
+    await open(id.toLowerCase(), /Test: overview/);
+    await page.waitForURL(`**/dashboard/webhooks/${id}`);
     await open("settings", /Test: settings/);
     await page.waitForURL("**?tab=settings");
     await open("p1-a1", /p1-a1.*Account/);

@@ -199,16 +199,17 @@ test("the search matches all words, and titles come first", () => {
 });
 
 test("the search finds settings and actions of the pages that the role may open, by other words, too", () => {
-  const one = { id: "1", label: "Reviews", webhook_url: "https://hooks.example/" };
+  const one = { id: "01A", label: "Reviews", webhook_url: "https://hooks.example/" };
   const shown = (typed: string, path: string, role = "partner_owner") =>
     [...tabsLike(one, typed), ...topicsLike([{ path }], role, typed)].map(({ title, href }) => [
       title,
       href,
     ]);
   expect(shown("rotate secret", "/keys")).toEqual([
-    ["Reviews: settings", "/webhooks/1?tab=settings"],
+    ["Reviews: settings", "/webhooks/01A?tab=settings"],
     ["OAuth clients", "/keys"],
   ]);
+  expect(shown("01a", "/keys")).toEqual([["Reviews: overview", "/webhooks/01A"]]);
   expect(shown("2fa", "/security")).toEqual([["Two-step verification", "/security"]]);
   expect(shown("2fa", "/keys")).toEqual([]);
   expect(shown("redirect", "/keys")).toEqual([["New OAuth client", "/keys?new=client"]]);

@@ -33,6 +33,9 @@ export const isGuide = ({ href }: Hit): boolean => href.startsWith("/docs/");
 /** Maximum number of search results per group. */
 export const RESULTS_PER_GROUP = 5;
 
+/** Compares a record's id with a search text. People paste ULIDs in either case. */
+export const isSameId = (id: string, typed: string) => id.toLowerCase() === typed.toLowerCase();
+
 /** Returns whether users of a role have a setting on a page that they may open. */
 type Rule = (role: string) => boolean;
 
@@ -140,18 +143,22 @@ const TABS: Readonly<Record<string, string>> = {
     "url ordering payload signing secret rotate disable delete test batch standard webhooks own custom headers sequence",
 };
 
-/** Returns the tabs of a subscription whose label, URL or actions match the search text. */
+/** Returns the tabs of a subscription whose label, URL or actions match the search text. Its id finds the first tab. */
 export function tabsLike(
   { id, label, webhook_url: url }: Pick<Subscription, "id" | "label" | "webhook_url">,
   typed: string,
 ): Hit[] {
+  const isExact = isSameId(id, typed);
   return Object.entries(TABS)
-    .filter(([tab, words]) => hasWords(`${label} ${url} ${tab} ${words}`, typed))
+    .filter(([tab, words]) =>
+      isExact ? tab === "Overview" : hasWords(`${label} ${url} ${tab} ${words}`, typed),
+    )
     .map(([tab]) => ({
       group: "Subscriptions",
       title: `${label}: ${tab.toLowerCase()}`,
       hint: url,
       href: tab === "Overview" ? `/webhooks/${id}` : `/webhooks/${id}?tab=${tab.toLowerCase()}`,
+      isExact,
     }));
 }
 

@@ -1,5 +1,5 @@
 import { answerOf, type ApiClient } from "../api/client.ts";
-import type { Hit } from "./hit.ts";
+import { type Hit, isSameId } from "./hit.ts";
 
 /** Minimum number of characters of a search text that is no id. */
 const MIN_CHARS = 2;
@@ -41,7 +41,7 @@ function hitOf(found: Found, typed: string): Hit {
     title: name,
     hint: [own, detail, company].filter((part) => part && part !== name).join(" · "),
     href: hrefOf(found),
-    isExact: id.toLowerCase() === typed.toLowerCase(),
+    isExact: isSameId(id, typed),
   };
 }
 
