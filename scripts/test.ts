@@ -28,7 +28,7 @@ const FLAGS_WITH_VALUE = [
   "--preload",
 ];
 /** Time limit in ms for a test that hangs. It is long enough for a busy machine, because no test asserts durations. */
-const TEST_TIMEOUT_MS = 180_000;
+const TEST_TIMEOUT_MS = process.env["THOROUGH"] === "1" ? 900_000 : 180_000;
 /** Maximum number of output lines of a failed test that are printed again at the end. */
 const MOST_LINES = 60;
 

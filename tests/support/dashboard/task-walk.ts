@@ -1,6 +1,7 @@
 import { expect } from "bun:test";
 import type { Locator, Page } from "playwright-core";
 
+import { isThorough } from "../thorough.ts";
 import { checkLooks } from "./dashboard.ts";
 import { heading } from "./locators.ts";
 import type { Visits } from "./use-dashboard.ts";
@@ -30,9 +31,10 @@ class Walk {
     this.#task = task;
   }
 
+  /** Clicks, or if thorough does the same by keyboard alone. */
   async click(target: Locator): Promise<void> {
     this.#clicks += 1;
-    await target.click();
+    await (isThorough ? pressed(this.page, target) : target.click());
   }
 
   /** Types into the focused element. */
@@ -48,6 +50,31 @@ class Walk {
   get clicks(): number {
     return this.#clicks;
   }
+}
+
+/** Keys that move in what has one stop of the Tab key, by role. */
+const MOVES: Readonly<Record<string, string>> = {
+  menuitem: "ArrowDown",
+  option: "ArrowDown",
+  tab: "ArrowRight",
+};
+/** Keys that activate what Enter does not, by role. A text field has no action beside its focus. */
+const ACTS: Readonly<Record<string, string>> = { checkbox: "Space", combobox: "ArrowDown" };
+const TEXT_FIELD = "textarea, input:not([type=checkbox], [type=radio], [role=combobox])";
+/** More than the stops of a page. */
+const MOST_MOVES = 200;
+
+/** Moves to an element as people without a mouse do, and activates it. */
+async function pressed(page: Page, target: Locator): Promise<void> {
+  await target.waitFor();
+  const is = async (selector: string) => (await target.and(page.locator(selector)).count()) > 0;
+  const role =
+    (await target.getAttribute("role")) ?? (await target.getAttribute("type")) ?? "button";
+  for (let moves = 0; !(await is(":focus, [data-combobox-selected]")); moves += 1) {
+    if (moves === MOST_MOVES) throw new Error("No key leads to an element of the task.");
+    await page.keyboard.press(MOVES[role] ?? "Tab");
+  }
+  if (!(await is(TEXT_FIELD))) await page.keyboard.press(ACTS[role] ?? "Enter");
 }
 
 /**
