@@ -110,7 +110,6 @@ function SubscriptionPage({ subscription }: SubscriptionProps) {
             ) : (
               <Settings
                 subscription={subscription}
-                onEnabled={showEnabled}
                 // The `key` drops the result of a test of the URL before.
                 test={<TestEvent key={subscription.webhook_url} id={id} isFirst />}
               />

@@ -10,7 +10,7 @@ import { Icon } from "../../../ui/icon.tsx";
 import { Section, Dimmed } from "../../../ui/layout.tsx";
 import { notify } from "../../../ui/notify.ts";
 import { ExactTime } from "../../../ui/time.tsx";
-import { useMayEnable, useReader } from "../data/data.ts";
+import { useReader } from "../data/data.ts";
 import {
   areComplete,
   type Draft,
@@ -20,9 +20,8 @@ import {
   movedHeaders,
   withoutValues,
 } from "../data/draft.ts";
-import { healthOptions, type Subscription, type SubscriptionProps } from "../data/reads.ts";
+import { healthOptions, type SubscriptionProps } from "../data/reads.ts";
 import { useSubscriptionActions } from "../data/use-subscription-actions.ts";
-import { EnableButton } from "./enable-button.tsx";
 import { DeliverySettings, EventFields, WithPreview } from "./delivery-fields.tsx";
 import { IntervalField, LabelField, UrlField } from "./endpoint-fields.tsx";
 import { HeaderNames, HeaderRows, HeadersHint, MovedHeaders } from "./own-headers.tsx";
@@ -33,15 +32,14 @@ import { SettingsForm, targetOf } from "./settings-form.tsx";
 interface SettingsProps extends SubscriptionProps {
   /** Test of the endpoint, which is offered after a change of the URL. */
   readonly test: ReactNode;
-  /** Called after the request to enable the subscription (see `DisabledBanner`). */
-  readonly onEnabled: (eventId?: string) => void;
 }
 
 /** Settings of a subscription in sections, each of which is saved on its own. */
 export function Settings(given: SettingsProps) {
   const { subscription } = given;
   const { delivery_kind: kind } = subscription;
-  const endTitle = endTitleOf(subscription, useMayEnable(subscription));
+  // The banner above enables a disabled subscription.
+  const endTitle = subscription.is_active ? "Disable or delete" : "Delete";
   const isBatch = kind === "batch";
   const events = isBatch ? "Events" : "Events and body";
   return (
@@ -60,12 +58,6 @@ export function Settings(given: SettingsProps) {
 
 const HEADERS_TITLE = "Your own headers";
 
-/** Returns the title of the section that disables, enables and deletes the subscription. */
-const endTitleOf = (one: Subscription, mayEnable: boolean) => {
-  if (one.is_active) return "Disable or delete";
-  return mayEnable && one.pending_test_event_id === null ? "Enable or delete" : "Delete";
-};
-
 interface SectionsProps extends SettingsProps {
   /** Title of the section for the events. */
   readonly events: string;
@@ -73,11 +65,8 @@ interface SectionsProps extends SettingsProps {
   readonly endTitle: string;
 }
 
-function Sections({ subscription, test, onEnabled, ...titles }: SectionsProps) {
+function Sections({ subscription, test, ...titles }: SectionsProps) {
   const { events, isBatch, endTitle } = titles;
-  const mayEnable = useMayEnable(subscription);
-  // The result of a pending test decides, and the banner above tells of it.
-  const isTested = subscription.pending_test_event_id !== null;
   const { id } = subscription;
   return (
     <Stack gap="lg">
@@ -117,9 +106,6 @@ function Sections({ subscription, test, onEnabled, ...titles }: SectionsProps) {
         </Text>
         <Group>
           {subscription.is_active && <DisableButton id={id} />}
-          {!subscription.is_active && mayEnable && !isTested && (
-            <EnableButton subscription={subscription} onEnabled={onEnabled} />
-          )}
           <DeleteButton subscription={subscription} />
         </Group>
       </Section>
@@ -132,7 +118,7 @@ function Sections({ subscription, test, onEnabled, ...titles }: SectionsProps) {
 }
 
 /** Section for URL and label. After a change of the URL it offers a test. */
-function EndpointSection({ subscription, test }: Omit<SettingsProps, "onEnabled">) {
+function EndpointSection({ subscription, test }: SettingsProps) {
   const [isMoved, setMoved] = useState(false);
   const missing = (draft: Draft) => {
     const isElsewhere = hasMoved(draft, subscription);
