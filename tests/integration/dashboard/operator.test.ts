@@ -368,6 +368,31 @@ describe.skipIf(lacks("chromium"))("the operator in a browser", () => {
     expect(faults).toEqual([]);
   });
 
+  test("tests the audit webhook, and reads of the answer although newer entries wait", async () => {
+    const { sql } = world.database.db;
+    const token = await world.api.login(world.tenants.superAdmin.email);
+    const body = { url: "https://siem.example/audit" };
+    const set = await world.api.call("PUT", "/admin/audit-webhook", { token, body });
+    expect(set.status).toBe(200);
+    const { page, faults } = await visit("/audit-webhook");
+    await page.getByRole("button", { name: "Send test" }).click();
+    await page.getByText("Sending the test…").waitFor();
+    // What a dispatcher saves once a full POST was accepted.
+    const accepted = (until: string) => sql`
+      update audit_webhooks set delivered_at = clock_timestamp(), after_id = (
+        select max(id) from audit_log where action = ${until}
+      )`;
+    await accepted("AUDIT_WEBHOOK_SET");
+    await page.getByText("The next entry is from").waitFor();
+    expect(await page.getByText("Test accepted").count()).toBe(0);
+    await sql`insert into audit_log (at, action, details) values (now() + interval '1 s', 'AUTH_LOGOUT', '{}')`;
+    await accepted("AUDIT_WEBHOOK_TESTED");
+    await page.getByText("Test accepted").waitFor();
+    await page.getByText("The next entry is from").waitFor();
+    await checkLooks(page, "audit webhook");
+    expect(faults).toEqual([]);
+  });
+
   test("reads the audit log with the dates of the browser's locale, and with each user's name", async () => {
     const [{ id, owner, admin }] = world.tenants.partners;
     await world.database.db.sql`

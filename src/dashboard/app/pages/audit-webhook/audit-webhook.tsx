@@ -129,7 +129,11 @@ const hasAccepted = ({ delivered_at: accepted, updated_at: set }: AuditWebhook) 
 function SendTest({ webhook }: Pick<ShownProps, "webhook">) {
   const { test } = useAuditWebhookActions();
   const [before, setBefore] = useState<AuditWebhook>();
-  const { mutate, isPending } = useMutation({
+  const {
+    mutate,
+    isPending,
+    data: at,
+  } = useMutation({
     mutationFn: test,
     onMutate: () => setBefore(webhook),
     onError: (error) => {
@@ -147,20 +151,23 @@ function SendTest({ webhook }: Pick<ShownProps, "webhook">) {
         </Button>
       }
     >
-      {before && <TestResult before={before} now={webhook} />}
+      {before && <TestResult at={at} before={before} now={webhook} />}
     </Section>
   );
 }
 
 interface TestResultProps {
+  /** Time of the test's entry in the audit log; undefined until it is known. */
+  readonly at: string | undefined;
   /** The audit webhook before the test, and now. */
   readonly before: AuditWebhook;
   readonly now: AuditWebhook;
 }
 
-function TestResult({ before, now }: TestResultProps) {
-  const { last_error: error } = now;
-  if (now.delivered_at !== before.delivered_at && now.oldest_waiting_at === null)
+function TestResult({ at, before, now }: TestResultProps) {
+  const { last_error: error, oldest_waiting_at: oldest } = now;
+  const isSent = at !== undefined && (oldest === null || Date.parse(oldest) > Date.parse(at));
+  if (isSent && now.delivered_at !== before.delivered_at)
     return (
       <StateSummary isWell title="Test accepted">
         The receiver answered with a status from 200 to 299.

@@ -33,7 +33,7 @@ export interface WebhookDraft {
 
 /** Requests that set and remove the audit webhook. */
 export function useAuditWebhookActions() {
-  const webhook = useApi().admin["audit-webhook"];
+  const { "audit-webhook": webhook, "audit-log": log } = useApi().admin;
   const { inBackground, andRead } = useRefresh(["audit-webhook"]);
   return {
     /** Sets the URL, and returns the new secret, which the API never returns again. */
@@ -41,7 +41,13 @@ export function useAuditWebhookActions() {
       const body = { url: url.trim(), ...(start !== "here" && { start }) };
       return (await inBackground(answerOf(webhook.put(body)))).secret;
     },
-    test: () => andRead(answerOf(webhook.test.post())),
+    /** Adds the entry of a test, and returns its time in the audit log. */
+    test: async (): Promise<string> => {
+      await andRead(answerOf(webhook.test.post()));
+      const query = { action: "AUDIT_WEBHOOK_TESTED" as const, limit: 1 };
+      const { data } = await answerOf(log.get({ query }));
+      return data[0]?.at ?? "";
+    },
     remove: () => andRead(answerOf(webhook.delete())),
   };
 }
