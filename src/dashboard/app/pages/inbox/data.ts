@@ -90,20 +90,27 @@ export function useRetries({ position }: InboxAction): Retries | undefined {
 export function useInboxActions() {
   const { inbox } = useApi().admin;
   const { andRead, refresh } = useRefresh(INBOX);
-  /** Sends a request for each action, one after the other, and reads the inbox when they end. */
+  /**
+   * Sends a request for each action, one after the other, and reads the inbox when they end. Goes on after a failure,
+   * and throws the last one at the end.
+   */
   const forEach = async (
     ids: readonly number[],
     request: (id: number) => Promise<unknown>,
     onProgress: (done: number) => void,
   ) => {
-    try {
-      for (const [i, id] of ids.entries()) {
+    let done = 0;
+    let failure: unknown;
+    for (const id of ids) {
+      try {
         await request(id);
-        onProgress(i + 1);
+        onProgress(++done);
+      } catch (error) {
+        failure = error;
       }
-    } finally {
-      await refresh();
     }
+    await refresh();
+    if (failure !== undefined) throw failure;
   };
   return {
     retryAll: (ids: readonly number[], onProgress: (done: number) => void) =>
