@@ -100,11 +100,15 @@ function PortalPages({ portal: { pages } }: { readonly portal: OpenedPortal }) {
   );
 }
 
+/** Title and text of the page without a session, by the reason. */
 const END_REASON_WORDS = {
-  used: "This link was already used or has expired. Each link works once and for a short time.",
-  missing: "This page was reloaded, and a link works only once.",
-  expired: "It has expired or was closed.",
-  stopped: "You no longer act as the owner.",
+  used: [
+    "This link no longer works",
+    "It was already used or has expired. Each link works once and for a short time.",
+  ],
+  missing: ["This session has ended", "This page was reloaded, and a link works only once."],
+  expired: ["This session has ended", "It has expired or was closed."],
+  stopped: ["You no longer act as the owner", "The session is closed."],
 } as const;
 
 interface SessionEndedProps extends Pick<PortalState, "last"> {
@@ -114,7 +118,7 @@ interface SessionEndedProps extends Pick<PortalState, "last"> {
 /** Says why a portal shows no pages, and how to go on. */
 function SessionEnded({ ended, last }: SessionEndedProps) {
   const hasHost = useHasHost();
-  const title = "This session has ended";
+  const [title, reason] = END_REASON_WORDS[ended];
   usePageTitle(title);
   const company = last?.portal?.isOfOperator === true ? last.company : undefined;
   const logoUrl = last?.theme.logo_url ?? null;
@@ -126,7 +130,7 @@ function SessionEnded({ ended, last }: SessionEndedProps) {
           {title}
         </Title>
         <Text c="dimmed">
-          {END_REASON_WORDS[ended]} {company === undefined && nextStep(hasHost)}
+          {reason} {company === undefined && nextStep(hasHost)}
         </Text>
         {company !== undefined && (
           <Button component="a" href={`/dashboard/companies/${company.id}`}>

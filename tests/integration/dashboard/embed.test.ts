@@ -106,7 +106,7 @@ describe.skipIf(lacks("chromium"))("the portal in a frame", () => {
     links = [url];
     await stopHostClock(page);
     await page.reload();
-    await ended(page).waitFor();
+    await inFrame(page).getByText("This link no longer works").waitFor();
     await inFrame(page).getByText("already used").waitFor();
     expect((await told()).map(({ type }) => type)).toContain("ended");
     expect(await allErrors(frameOf(page))).toEqual([]);
