@@ -7,7 +7,6 @@ import type { AttemptRow } from "./filters.ts";
 import {
   type Health,
   healthOptions,
-  incidentOptions,
   type Reader,
   STATS,
   streamPath,
@@ -75,12 +74,6 @@ export function useSubscriptionLive(id: string) {
       client.setQueryData(subscriptionOptions(reader, id).queryKey, data),
     attempt: (row: AttemptRow) => {
       hasUpdates.current = true;
-      // The causes of a problem are shown beside the counter of failures, which changes at once.
-      if (row.outcome === "failed")
-        void client.invalidateQueries(
-          { queryKey: incidentOptions(reader, id).queryKey },
-          { cancelRefetch: false },
-        );
       for (const listener of listeners.current) listener(row);
     },
     health: (data: Health) => {
