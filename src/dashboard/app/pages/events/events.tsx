@@ -19,7 +19,7 @@ export function Page() {
     <>
       <PageHeader
         title="Event catalog"
-        description="Every event that a webhook can send you, with its fields and an example."
+        description="Every event that a webhook can send you, with its fields and an example. Events are sent immediately or in batches, unless the list says otherwise."
       />
       <Stack gap="md">
         <search aria-label="Search events" style={{ maxWidth: 420 }}>
@@ -113,5 +113,5 @@ function Category({ title, events }: CategoryProps) {
 
 function sentWhen(isInBatch: boolean, isSubscribable: boolean): string {
   if (!isSubscribable) return "On request";
-  return isInBatch ? "Immediately or in batches" : "Immediately";
+  return isInBatch ? "" : "Only immediately";
 }

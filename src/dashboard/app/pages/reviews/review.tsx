@@ -295,7 +295,7 @@ function FlagMoves({ review, source }: ReviewAtSiteProps) {
       </Text>
       <Group gap="xs" component="fieldset">
         <Text size="sm" fw={500} component="legend" mb={6}>
-          Record what {source} decided
+          Record the outcome
         </Text>
         {transitionsOf(review.flag?.status).map(({ to, action }) =>
           to === "under_review" ? (
