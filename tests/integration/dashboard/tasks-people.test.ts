@@ -241,13 +241,7 @@ describe.skipIf(lacks("chromium"))("an operator, in a browser", () => {
 
   test("sees why an action of the inbox was rejected, and takes it again", async () => {
     const { sql } = world.database.db;
-    const token = await world.api.login(world.tenants.superAdmin.email);
-    const body = { name: "Writer", scopes: ["actions:write"] };
-    const made = await world.api.call("POST", "/admin/services", { token, body });
-    const action = JSON.stringify({ id: "assign-1", event: "review_assigned" });
-    await sql`
-      insert into inbox (service_id, action) values (${Number(made.body["id"])}, ${action}::text::jsonb)`;
-    await sql`update inbox set state = 'rejected', errors = '{"review_id": "is required"}'`;
+    await rejected("assign-1");
     const task = { name: "Look into the inbox", clicks: 2 };
     await walkThrough(world, task, operator(), async (walk, page) => {
       await walk.click(area(page, "Inbox"));
@@ -273,6 +267,21 @@ describe.skipIf(lacks("chromium"))("an operator, in a browser", () => {
       await inDialog(page, "Delete action").click();
       await page.getByText("No waiting action").waitFor();
     });
+  });
+
+  test("retries the other actions of a selection after one was refused", async () => {
+    await rejected("refused", "retried", "removed");
+    const { page } = await world.open("/inbox", { email: operator().email });
+    let answers = [503, 404];
+    await page.route("**/admin/inbox/*/retry", (route) => {
+      const [status, ...rest] = answers;
+      answers = rest;
+      return status === undefined ? route.continue() : route.fulfill({ status, json: {} });
+    });
+    await page.getByRole("checkbox", { name: "Select all 3 shown" }).click();
+    await button(page, "Retry 3 actions").click();
+    await page.getByRole("alert").waitFor();
+    await page.getByRole("tab", { name: "Rejected (2)" }).waitFor();
   });
 
   test("edits a user", async () => {
@@ -365,4 +374,19 @@ async function behind(): Promise<string> {
   await world.emit(3);
   await until("the first attempt", () => receiver.received.length > 0);
   return id;
+}
+
+/** Replaces the inbox by actions of a service that were rejected. */
+async function rejected(...ids: readonly string[]): Promise<void> {
+  const { sql } = world.database.db;
+  const token = await world.api.login(world.tenants.superAdmin.email);
+  const body = { name: "Writer", scopes: ["actions:write"] };
+  const made = await world.api.call("POST", "/admin/services", { token, body });
+  await sql`delete from inbox`;
+  for (const id of ids) {
+    const action = JSON.stringify({ id, event: "review_assigned" });
+    await sql`
+      insert into inbox (service_id, action) values (${Number(made.body["id"])}, ${action}::text::jsonb)`;
+  }
+  await sql`update inbox set state = 'rejected', errors = '{"review_id": "is required"}'`;
 }
