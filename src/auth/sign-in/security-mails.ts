@@ -157,6 +157,24 @@ export async function mailAboutFactor(
 }
 
 /**
+ * Mails a user that the account gets another email address. Call it before the change, because the mail goes to the
+ * address until now. It is sent even if the setting `securityMails` is off, and does not name the new address.
+ */
+export async function mailAboutAddress(
+  tx: Tx,
+  deps: Pick<SecurityMailDeps, "box">,
+  { userId, actor, now }: { userId: number; actor: Principal; now: Date },
+): Promise<void> {
+  await queue(tx, deps, await findMailed(tx, userId), {
+    now,
+    subject: "The email address of your account was changed",
+    event:
+      "Your account has another email address now. All your sessions and access tokens were ended, and this address no longer signs in.",
+    facts: [["Changed by", actorName(actor)]],
+  });
+}
+
+/**
  * Mails a user that an operator has removed all second factors of the user. The mail is sent even if the setting
  * `securityMails` is off.
  */

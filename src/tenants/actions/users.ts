@@ -1,5 +1,5 @@
 import type { Tx } from "../../../db/client.ts";
-import { mailAboutOwner } from "../../auth/sign-in/security-mails.ts";
+import { mailAboutAddress, mailAboutOwner } from "../../auth/sign-in/security-mails.ts";
 import { recordAccessDenied } from "../../auth/access/access-denied.ts";
 import { changedFields, changesOf } from "../../audit/changes.ts";
 import { recordAudit } from "../../audit/queries.ts";
@@ -131,7 +131,8 @@ const NOT_PERSONAL_FIELDS = ["role", "store_ids"];
 /**
  * Changes a user with a body that has passed `userUpdateErrors`. Absent fields stay. Tokens stay valid after a
  * change of role or stores, because each request reads both again. A change of the email address ends all access,
- * including codes that were mailed to the old address, and mails an open invitation to the new address.
+ * including codes that were mailed to the old address. It is mailed to the old address, or as an open invitation to the
+ * new one.
  */
 export async function changeUser(
   deps: Pick<AdminDeps, "db" | "clock" | "box" | "config" | "schedule">,
@@ -152,14 +153,16 @@ export async function changeUser(
     await holdChangeable(tx, id);
     const before = orNotFound(await queries.userById(tx, id));
     const changes = { name, role, email, externalId, updatedAt: now };
+    const isInvited = isMoved && (await queries.dropInvitation(tx, id));
+    if (isMoved && !isInvited)
+      await mailAboutAddress(tx, deps, { userId: id, actor: caller.principal, now });
     await queries.updateUser(tx, id, changes, storeIds);
     if (isOtherRole)
       await mailAboutOwner(tx, deps, { owner: user, role, actor: caller.principal, now });
     if (isMoved) {
       await endAccess(tx, [id], now);
       const { principal: actor, requestContext } = caller;
-      if (await queries.dropInvitation(tx, id))
-        await inviteUser(tx, deps, { userId: id, email, actor, requestContext, now });
+      if (isInvited) await inviteUser(tx, deps, { userId: id, email, actor, requestContext, now });
     }
     const result = orNotFound(await queries.userById(tx, id));
     const ids = { user_id: id, company_id: companyId };

@@ -120,6 +120,27 @@ test("a new owner is mailed to the other active owners of the company alone", as
   expect((await noticesTo(first.email)).at(-1)?.text).toContain("an operator of the platform");
 });
 
+test("another email address is mailed to the one before alone, and not while the user is invited", async () => {
+  const root = await api.login(tenants.superAdmin.email);
+  const move = async (id: number, email: string) => {
+    const change = { token: root, body: { email } };
+    expect((await api.call("PATCH", `/admin/users/${id}`, change)).status).toBe(200);
+  };
+  const user = await freshUser();
+  await move(user.id, user.email);
+  await move(user.id, "moved@p1.test");
+  const [mail, ...others] = await noticesTo(user.email);
+  expect(mail).toMatchObject({ subject: "The email address of your account was changed" });
+  expect(mail?.text).toContain("an operator of the platform");
+  expect(mail?.text).not.toContain("moved@p1.test");
+  expect([...others, ...(await noticesTo("moved@p1.test"))]).toEqual([]);
+  const owner = await api.login(tenants.partners[0].owner.email);
+  const guest = { email: "typo@p1.test", name: "Ida", role: "partner_admin" };
+  const made = await post(owner, "/partner/users", guest);
+  await move(Number(made.body["id"]), "right@p1.test");
+  expect(await noticesTo(guest.email)).toEqual([]);
+});
+
 test("a changed URL and a rotated secret are mailed to the partner's owners, in its brand", async () => {
   const { id: partnerId, owner } = tenants.partners[1];
   await database.db.sql`
