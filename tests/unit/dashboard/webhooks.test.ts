@@ -463,7 +463,7 @@ describe("the span of a chart", () => {
 
 test("a past event is never shown as future, even with a clock that is behind", () => {
   const now = Date.parse("2026-06-01T12:00:00Z");
-  expect(inWords(now + 9_000, now, false)).toBe("now");
+  expect(inWords(now + 9_000, now, false)).toBe("just now");
   expect(inWords(now - 9_000, now, false)).toBe("9 seconds ago");
   expect(inWords(now + 9_000, now, true)).toBe("in 9 seconds");
 });

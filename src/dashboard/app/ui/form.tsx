@@ -59,7 +59,7 @@ export interface FormState<out Draft> extends FormChanges<Draft> {
   readonly draft: Draft;
   /** Returns the properties that connect a text input to a form field. */
   text<Field extends keyof Draft>(field: Field & TextOnly<Draft[Field]>): TextBinding;
-  /** Returns the API's validation error for a form field, until another text is entered. */
+  /** Returns the API's validation error for a form field, until another value is entered. */
   errorOf(field: keyof Draft): string | undefined;
   /**
    * Error of the last submission. Null before the first submission, while a submission runs, and after a
@@ -108,7 +108,7 @@ export function useForm<Draft extends object, Answer>(
   const { mutate, error, isPending, variables: sent } = lastTry;
   const nameOf = (field: keyof Draft) => names[field] ?? String(field);
   const errorOf = (field: keyof Draft) =>
-    sent !== undefined && isOtherText(draft[field], sent[field])
+    sent !== undefined && isOther(draft[field], sent[field])
       ? undefined
       : fieldError(error, nameOf(field));
   return {
@@ -121,7 +121,7 @@ export function useForm<Draft extends object, Answer>(
     name,
     text: (field) => ({
       value: String(draft[field]),
-      error: errorOf(field),
+      error: asSentence(errorOf(field)),
       // The assertion is safe because the parameter's type allows only fields with text values.
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion
       onChange: (event) => changes.edit({ [field]: event.currentTarget.value } as Partial<Draft>),
@@ -133,11 +133,19 @@ export function useForm<Draft extends object, Answer>(
 }
 
 /**
- * Returns whether a field has another text than the one that was sent. Some forms empty a field whose text was wrong.
+ * Returns whether a field has another value than the one that was sent. Some forms empty a field whose text was wrong.
  * Lists are not compared, because a form may build a new one of the same entries each time it renders.
  */
-const isOtherText = (value: unknown, sent: unknown) =>
-  typeof value === "string" && value !== "" && value !== sent;
+const isOther = (value: unknown, sent: unknown) =>
+  typeof value !== "object" && value !== "" && value !== undefined && value !== sent;
+
+/** Makes a sentence of the API's validation error, which begins with a verb, or with "number 2" for an entry of a list. */
+function asSentence(error: string | undefined): string | undefined {
+  if (error === undefined) return undefined;
+  // Programs send null for what people leave empty.
+  const text = error.replace(/,? or null$/, "");
+  return text.startsWith("number ") ? `N${text.slice(1)}.` : `This ${text}.`;
+}
 
 /**
  * Returns the form fields that can show validation errors. Switches cannot, so fields with boolean values are left

@@ -68,6 +68,7 @@ export function inWords(at: number, now: number, mayBeAhead: boolean): string {
 }
 
 function relativeTime(seconds: number): string {
+  if (Math.round(seconds) === 0) return "just now";
   const [unit, size] = UNITS.find(([, one]) => Math.abs(seconds) >= one) ?? ["second", 1];
   return RELATIVE_FORMAT.format(Math.round(seconds / size), unit);
 }

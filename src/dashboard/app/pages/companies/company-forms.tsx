@@ -57,6 +57,8 @@ function BrandingFields({ form, isInherited = false, ifEmpty }: BrandingFieldsPr
         placeholder={ifEmpty ?? "The partner's color"}
         leftSection={shown !== undefined && <ColorSwatch color={shown} size={18} aria-hidden />}
         withPreview={false}
+        // Otherwise a faulty color would vanish without an error.
+        fixOnBlur={false}
         format="hex"
         withEyeDropper={false}
         value={form.draft.primary_color}

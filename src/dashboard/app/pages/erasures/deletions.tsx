@@ -93,7 +93,12 @@ interface DeleteCompanyProps {
 /** Button that opens the form of a deletion, at once if the address names the company or asks for the form. */
 export function DeleteCompany({ companyId, isNew = false, ...dialog }: DeleteCompanyProps) {
   return (
-    <DialogButton label="Delete a company" isOpen={isNew || companyId !== undefined} {...dialog}>
+    <DialogButton
+      label="Delete a company"
+      isOpen={isNew || companyId !== undefined}
+      button={{ color: "red" }}
+      {...dialog}
+    >
       {(close) => <ChooseCompany companyId={companyId} onClose={close} />}
     </DialogButton>
   );

@@ -69,7 +69,12 @@ interface ErasePersonProps {
 /** Button that opens the form of an erasure, at once if the address names the user or asks for the form. */
 function ErasePerson({ userId, isNew = false, ...dialog }: ErasePersonProps) {
   return (
-    <DialogButton label="Erase a person" isOpen={isNew || userId !== undefined} {...dialog}>
+    <DialogButton
+      label="Erase a person"
+      isOpen={isNew || userId !== undefined}
+      button={{ color: "red" }}
+      {...dialog}
+    >
       {(close) => <EraseForm userId={userId} onClose={close} />}
     </DialogButton>
   );

@@ -84,7 +84,7 @@ function Summary({ status: { waiting, rejected, oldest_waiting_at: oldest } }: S
     <Stack mb="md">
       <StateSummary
         isWell={rejected === 0 && !isStuck}
-        title={rejected === 0 ? "No rejected action" : `${actions(rejected)} rejected`}
+        title={rejected === 0 ? "No problems" : `${actions(rejected)} rejected`}
       >
         {waiting === 0 ? (
           "Nothing is waiting."
@@ -132,7 +132,7 @@ function Actions({ state }: { readonly state: InboxState }) {
         title={row === undefined ? "" : titled(nameOf(row.action, row.position))}
         size="lg"
       >
-        {row && <Content action={row} />}
+        {row && <Content action={row} onEnd={shown.dialog.onClose} />}
       </Dialog>
     </>
   );
@@ -141,13 +141,14 @@ function Actions({ state }: { readonly state: InboxState }) {
 const titled = (name: string) => name.charAt(0).toUpperCase() + name.slice(1);
 
 /** Shows an action as the service inserted it, and why it was rejected. */
-function Content({ action: one }: { readonly action: InboxAction }) {
+function Content({ action: one, onEnd }: ActionButtonsProps) {
   const { action, errors } = one;
   return (
     <Stack>
       <Facts
         facts={[
           ["Row", String(one.position)],
+          ["Service", <Origin key="service" action={one} />],
           ["Inserted", <ExactTime key="inserted" at={one.inserted_at} />],
         ]}
       />
@@ -166,6 +167,7 @@ function Content({ action: one }: { readonly action: InboxAction }) {
       ) : (
         <CodeBlock label="Action" code={JSON.stringify(action, null, 2)} wraps isJson />
       )}
+      <ActionButtons action={one} onEnd={onEnd} />
     </Stack>
   );
 }
@@ -183,23 +185,28 @@ function columnsOf(one: InboxAction, onShow: () => void) {
         {id === "" ? `Row ${one.position}` : <code title={id}>{shortId(id)}</code>}
       </CellText>
     ),
-    Service: (
-      <>
-        <ServiceLink id={one.service_id} />
-        {one.partner_id !== 0 && (
-          <Dimmed size="sm">
-            for{" "}
-            <PageLink href={`/companies/${one.partner_id}`} inherit>
-              <CompanyName id={one.partner_id} />
-            </PageLink>
-          </Dimmed>
-        )}
-      </>
-    ),
+    Service: <Origin action={one} />,
     Inserted: <Time at={one.inserted_at} />,
     ...(one.state === "rejected" && { Problem: <Rejection action={one} /> }),
     Actions: <ActionButtons action={one} onShow={onShow} />,
   };
+}
+
+/** Shows the service that inserted an action, and the partner that the action belongs to. */
+function Origin({ action: one }: { readonly action: InboxAction }) {
+  return (
+    <>
+      <ServiceLink id={one.service_id} />
+      {one.partner_id !== 0 && (
+        <Dimmed size="sm">
+          for{" "}
+          <PageLink href={`/companies/${one.partner_id}`} inherit>
+            <CompanyName id={one.partner_id} />
+          </PageLink>
+        </Dimmed>
+      )}
+    </>
+  );
 }
 
 function ServiceLink({ id }: { readonly id: number }) {
@@ -257,23 +264,28 @@ function Problems({ errors, hasValues = false }: ProblemsProps) {
 
 interface ActionButtonsProps {
   readonly action: InboxAction;
-  readonly onShow: () => void;
+  /** Opens the dialog with the whole action; absent in this dialog. */
+  readonly onShow?: () => void;
+  /** Called once the action has left the list. */
+  readonly onEnd?: (() => void) | undefined;
 }
 
-function ActionButtons({ action, onShow }: ActionButtonsProps) {
+function ActionButtons({ action, onShow, onEnd }: ActionButtonsProps) {
   const { retry, drop } = useInboxActions();
   const { position, state } = action;
   const name = nameOf(action.action, position);
   return (
     <Group gap="xs" justify="flex-end" wrap="nowrap" className="row-actions">
-      <Button size="xs" variant="default" onClick={onShow} aria-label={`Show ${name}`}>
-        Show
-      </Button>
+      {onShow && (
+        <Button size="xs" variant="default" onClick={onShow} aria-label={`Show ${name}`}>
+          Show
+        </Button>
+      )}
       {state === "rejected" && (
         <ActionButton
           label="Retry"
           fullLabel={`Retry ${name}`}
-          onClick={() => retry(position)}
+          onClick={() => retry(position).then(onEnd)}
           done="Action sent again. If it fails again, it comes back with the reason."
         />
       )}
@@ -283,7 +295,7 @@ function ActionButtons({ action, onShow }: ActionButtonsProps) {
         title={`Delete ${name}?`}
         action="Delete action"
         danger
-        onConfirm={() => drop(position)}
+        onConfirm={() => drop(position).then(onEnd)}
         done="Action deleted."
       >
         It is never recorded, no webhook is sent for it, and the service is not told. This cannot be

@@ -10,7 +10,7 @@ import { Icon } from "../../ui/icon.tsx";
 import { CellText, Dimmed, Facts, Section } from "../../ui/layout.tsx";
 import { List, rowsOf } from "../../ui/list.tsx";
 import { ALL_PAGES, listOptions, type RowOf, useList, useRefresh } from "../../ui/pages.ts";
-import { ExactTime, LastUsed, Time } from "../../ui/time.tsx";
+import { ExactTime, Time } from "../../ui/time.tsx";
 import { deviceOf } from "../../ui/format.ts";
 
 const PAGE = 20;
@@ -59,6 +59,9 @@ const METHODS: Readonly<Record<string, string>> = {
 };
 
 /** Returns how a session began, and whether a second factor was proved in it. */
+/** A session is used when it begins, which its last use does not count. */
+const usedAt = ({ last_used_at: used, created_at: created }: OwnSession) => used ?? created;
+
 function methodOf({ method, factor_at: factorAt }: OwnSession): string {
   const words = METHODS[method] ?? method;
   return factorAt === null || method === "sso" ? words : `${words}, plus a second factor`;
@@ -138,7 +141,7 @@ export function sessionColumns(
     ),
     "IP address": ip ?? "Unknown",
     Since: <ExactTime at={session.created_at} />,
-    "Last used": isCurrent ? "Now" : <LastUsed at={session.last_used_at} />,
+    "Last used": isCurrent ? "Now" : <Time at={usedAt(session)} />,
     Ends: <Time at={session.expires_at} mayBeAhead />,
     Actions: isCurrent ? <SignOut /> : <EndSession session={session} onEnd={onEnd} />,
   };
@@ -181,7 +184,7 @@ function EndSession({ session, onEnd }: EndSessionProps) {
             ["Signed in", methodOf(session)],
             ["IP address", session.ip ?? "Unknown"],
             ["Since", <ExactTime key="since" at={session.created_at} />],
-            ["Last used", <LastUsed key="used" at={session.last_used_at} />],
+            ["Last used", <Time key="used" at={usedAt(session)} />],
           ]}
         />
       </Box>

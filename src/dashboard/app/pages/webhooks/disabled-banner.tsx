@@ -71,7 +71,8 @@ export function DisabledBanner({ subscription, isBrief, onEnabled }: DisabledBan
 function WhoDisabled({ subscription: { id, disabled_reason: reason } }: SubscriptionProps) {
   const partner = useViewedPartner();
   // Portal links have no audit log.
-  if (useSession().portal !== undefined || reason !== "manual") return null;
+  const isKnown = reason === "manual" || (reason === "operator" && partner !== undefined);
+  if (useSession().portal !== undefined || !isKnown) return null;
   const company = partner === undefined ? "" : `&company=${partner.id}`;
   return (
     <TextLink href={`~/dashboard/audit?action=WEBHOOK_DISABLED&q=${id}${company}`}>

@@ -44,6 +44,7 @@ export function DisableSubscription(props: SubscriptionProps) {
       <Textarea
         label="Reason"
         description="Shown to the partner."
+        required
         mt="sm"
         maxLength={500}
         value={reason}
