@@ -21,7 +21,7 @@ describe.skipIf(lacks("chromium"))("the operator in a browser", () => {
     const dialog = page.getByRole("dialog");
     await dialog.getByRole("button", { name: "Create partner" }).click();
     // The error is shown at its field, which gets the focus.
-    await dialog.getByText("must be one line of 1 to 200 characters").waitFor();
+    await dialog.getByText("This is required.").first().waitFor();
     expect(await page.evaluate("document.activeElement.getAttribute('aria-invalid')")).toBe("true");
     await dialog.getByRole("textbox", { name: "Name" }).fill("Fresh Agency");
     await dialog.getByRole("switch", { name: "White label" }).click();
@@ -46,8 +46,10 @@ describe.skipIf(lacks("chromium"))("the operator in a browser", () => {
     await dialog.getByRole("button", { name: "Create account" }).click();
     await dialog.getByText("Choose a partner.").waitFor();
     await choose(page, "Partner", "Fresh Agency");
-    await dialog.getByText("Choose a plan.", { exact: true }).waitFor();
+    const missing = dialog.getByText("Choose a plan.", { exact: true });
+    await missing.waitFor();
     await dialog.getByLabel("Plan").selectOption({ label: "Growth" });
+    await missing.waitFor({ state: "hidden" });
     await dialog.getByRole("button", { name: "Create account" }).click();
     await page.getByText("Account of Fresh Agency").waitFor();
 

@@ -118,7 +118,7 @@ function CodeForm({ isFirst, onProof }: CodeFormProps) {
         isFirst={isFirst}
         isDisabled={wait > 0}
         value={code}
-        error={isLocked ? undefined : form.errorOf("code")}
+        error={isLocked ? undefined : form.reasonOf("code")}
         onChange={(next) => form.edit({ code: next })}
       />
       {isLocked && (
@@ -178,7 +178,7 @@ function RecoveryForm({ onProof }: Pick<ProofFormProps, "onProof">) {
     initial: { recovery_code: "" },
     send: (draft) => onProof({ recovery_code: draft.recovery_code.trim() }),
   });
-  const error = form.errorOf("recovery_code");
+  const error = form.reasonOf("recovery_code");
   return (
     <Form
       form={form}

@@ -59,8 +59,10 @@ export interface FormState<out Draft> extends FormChanges<Draft> {
   readonly draft: Draft;
   /** Returns the properties that connect a text input to a form field. */
   text<Field extends keyof Draft>(field: Field & TextOnly<Draft[Field]>): TextBinding;
-  /** Returns the API's validation error for a form field, until another value is entered. */
+  /** Returns a sentence for the API's validation error of a form field, until another value is entered. */
   errorOf(field: keyof Draft): string | undefined;
+  /** Returns the same error as the API words it, for a sentence that names the field: it begins with a verb. */
+  reasonOf(field: keyof Draft): string | undefined;
   /**
    * Error of the last submission. Null before the first submission, while a submission runs, and after a
    * successful submission.
@@ -107,21 +109,28 @@ export function useForm<Draft extends object, Answer>(
   });
   const { mutate, error, isPending, variables: sent } = lastTry;
   const nameOf = (field: keyof Draft) => names[field] ?? String(field);
-  const errorOf = (field: keyof Draft) =>
+  const reasonOf = (field: keyof Draft) =>
     sent !== undefined && isOther(draft[field], sent[field])
       ? undefined
       : fieldError(error, nameOf(field));
+  const errorOf = (field: keyof Draft) => {
+    const reason = reasonOf(field);
+    // What an empty field must be is said beside it.
+    const isMissing = reason?.startsWith("must ") === true && isEmpty(draft[field]);
+    return isMissing ? "This is required." : asSentence(reason);
+  };
   return {
     ...changes,
     draft,
     errorOf,
+    reasonOf,
     error,
     isErrorAtFields: isShownBy(keysOf(initial).map(nameOf), error),
     isBusy: isPending,
     name,
     text: (field) => ({
       value: String(draft[field]),
-      error: asSentence(errorOf(field)),
+      error: errorOf(field),
       // The assertion is safe because the parameter's type allows only fields with text values.
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion
       onChange: (event) => changes.edit({ [field]: event.currentTarget.value } as Partial<Draft>),
@@ -132,12 +141,12 @@ export function useForm<Draft extends object, Answer>(
   };
 }
 
-/**
- * Returns whether a field has another value than the one that was sent. Some forms empty a field whose text was wrong.
- * Lists are not compared, because a form may build a new one of the same entries each time it renders.
- */
+/** Returns whether a field has another value than the one that was sent. Some forms empty a field whose text was wrong. */
 const isOther = (value: unknown, sent: unknown) =>
-  typeof value !== "object" && value !== "" && value !== undefined && value !== sent;
+  !isEmpty(value) && JSON.stringify(value) !== JSON.stringify(sent);
+
+const isEmpty = (value: unknown) =>
+  value === undefined || value === "" || (Array.isArray(value) && value.length === 0);
 
 /** Makes a sentence of the API's validation error, which begins with a verb, or with "number 2" for an entry of a list. */
 function asSentence(error: string | undefined): string | undefined {

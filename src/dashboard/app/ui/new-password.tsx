@@ -23,7 +23,7 @@ export function NewPassword({ email, action, onPassword, children }: NewPassword
     initial: { password: "" },
     send: ({ password }) => onPassword(password),
   });
-  const error = form.errorOf("password");
+  const error = form.reasonOf("password");
   return (
     <Form
       form={form}

@@ -85,7 +85,7 @@ function Origins({ settings }: { readonly settings: DataOf<typeof embeddingOptio
     send: ({ origins }) => save(origins),
     done: "Saved.",
   });
-  const originError = form.errorOf("origins");
+  const originError = form.reasonOf("origins");
   return (
     <Section
       title="1. Allow your site"

@@ -96,7 +96,7 @@ interface PlanActionsProps {
   readonly onEdit: () => void;
 }
 
-function PlanActions({ plan: { id, name }, onEdit }: PlanActionsProps) {
+function PlanActions({ plan: { id, name, accounts = 0 }, onEdit }: PlanActionsProps) {
   const { remove } = usePlanActions();
   return (
     <Group gap="xs" justify="flex-end" wrap="nowrap" className="row-actions">
@@ -109,6 +109,7 @@ function PlanActions({ plan: { id, name }, onEdit }: PlanActionsProps) {
         title={`Delete ${name}?`}
         action="Delete plan"
         danger
+        isReady={accounts === 0}
         onConfirm={() => remove(id)}
         done={`${name} deleted.`}
         refusalOf={(error) =>

@@ -85,7 +85,7 @@ function AlertForm({ settings }: { readonly settings: AlertSettings }) {
             autoComplete="off"
             spellCheck={false}
             {...form.text("webhook_url")}
-            error={labelled("The URL", form.errorOf("webhook_url"))}
+            error={labelled("The URL", form.reasonOf("webhook_url"))}
           />
         </Section>
       </Form>
@@ -125,7 +125,7 @@ function Mails({ form, children }: FieldsProps & { readonly children: ReactNode 
           autosize
           minRows={2}
           {...form.text("recipients")}
-          error={labelled("Address", form.errorOf("recipients"))}
+          error={labelled("Address", form.reasonOf("recipients"))}
         />
       )}
       {children}
@@ -136,7 +136,7 @@ function Mails({ form, children }: FieldsProps & { readonly children: ReactNode 
         range={[0, 1_440]}
         value={digestMinutes}
         onChange={(value) => form.edit({ digest_minutes: value })}
-        error={form.errorOf("digest_minutes")}
+        error={form.reasonOf("digest_minutes")}
       />
     </Section>
   );
@@ -205,7 +205,7 @@ function Kinds({ form }: FieldsProps) {
           value={waitingMinutes}
           disabled={!kinds.includes("oldest_waiting")}
           onChange={(value) => form.edit({ oldest_waiting_minutes: value })}
-          error={form.errorOf("oldest_waiting_minutes")}
+          error={form.reasonOf("oldest_waiting_minutes")}
         />
       </Group>
       <Checkbox.Group
@@ -232,9 +232,9 @@ function Kinds({ form }: FieldsProps) {
         description="Sent only after an alert about a problem."
         {...box("recovered")}
       />
-      {form.errorOf("kinds") !== undefined && (
+      {form.reasonOf("kinds") !== undefined && (
         <Text size="sm" c="red">
-          {labelled("The list", form.errorOf("kinds"))}
+          {labelled("The list", form.reasonOf("kinds"))}
         </Text>
       )}
     </Section>

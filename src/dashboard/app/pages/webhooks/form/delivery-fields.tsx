@@ -28,7 +28,7 @@ export function EventFields({ form }: FieldsProps) {
       <EventPicker
         events={events}
         onChange={(some) => form.edit({ events: some })}
-        error={labelled("The filter", form.errorOf("events"))}
+        error={labelled("The filter", form.reasonOf("events"))}
       />
       <BodyChoice form={form} />
     </Stack>

@@ -19,7 +19,7 @@ interface UrlFieldProps extends FieldsProps {
 /** Form field for the webhook URL, with hints while the user types. The API makes the final decision. */
 export function UrlField({ form, isFirst = false }: UrlFieldProps) {
   const hint = urlHint(form.draft.webhook_url.trim());
-  const error = labelled("The URL", form.errorOf("webhook_url"));
+  const error = labelled("The URL", form.reasonOf("webhook_url"));
   return (
     <TextInput
       label="Endpoint URL"
@@ -51,7 +51,7 @@ export function LabelField({ form }: FieldsProps) {
       required
       maxLength={100}
       {...form.text("label")}
-      error={labelled("The label", form.errorOf("label"))}
+      error={labelled("The label", form.reasonOf("label"))}
     />
   );
 }
@@ -71,7 +71,7 @@ export function IntervalField({ form }: FieldsProps) {
       }))}
       allowDeselect={false}
       value={String(intervalHours)}
-      error={labelled("The interval", form.errorOf("batch_interval_hours"))}
+      error={labelled("The interval", form.reasonOf("batch_interval_hours"))}
       onChange={(value) => value !== null && form.edit({ batch_interval_hours: Number(value) })}
     />
   );

@@ -130,7 +130,7 @@ export function NewHeaders({ form }: FieldsProps) {
       <HeaderRows
         rows={form.draft.headers ?? []}
         onChange={(headers) => form.edit({ headers })}
-        error={form.errorOf("headers")}
+        error={form.reasonOf("headers")}
       />
     </div>
   );
@@ -142,7 +142,7 @@ export function NewHeaders({ form }: FieldsProps) {
  */
 export function MovedHeaders({ form, subscription }: FieldsProps & SubscriptionProps) {
   const { header_names: names } = subscription;
-  const error = form.errorOf("headers");
+  const error = form.reasonOf("headers");
   if (!hasMoved(form.draft, subscription) || (names.length === 0 && error === undefined))
     return null;
   const rows = movedHeaders(form.draft, subscription);

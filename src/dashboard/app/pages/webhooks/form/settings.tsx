@@ -193,7 +193,7 @@ function HeadersSection({ subscription }: SubscriptionProps) {
               onChange={(rows) =>
                 form.edit({ headers: rows.length + names.length === 0 ? undefined : rows })
               }
-              error={form.errorOf("headers")}
+              error={form.reasonOf("headers")}
             />
           </>
         );
