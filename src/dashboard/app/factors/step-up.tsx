@@ -56,6 +56,9 @@ function NoFactor({ asked: { isOfFactors, answer } }: StepUpProps) {
           : "Your company requires two-step verification for this, and you have not set it up."}
       </Text>
       <Group justify="flex-end">
+        <Button variant="subtle" onClick={() => answer(false)}>
+          Cancel
+        </Button>
         {!isOfFactors && (
           <Button variant="default" onClick={setUp}>
             Set it up under Security

@@ -14,6 +14,7 @@ import {
 } from "../../ui/dialog.tsx";
 import { useOpenedByLink } from "../../ui/filters.tsx";
 import { Form, useForm } from "../../ui/form.tsx";
+import { Icon } from "../../ui/icon.tsx";
 import { CellText, Dimmed, PageHeader, PageLink } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
@@ -134,7 +135,7 @@ const TICK_MS = 60_000;
 function LastRefused({ provider }: { readonly provider: Provider }) {
   const { last_refused_at: at } = provider;
   const now = useNow(TICK_MS);
-  if (at === null) return <Dimmed size="sm">None among the latest 1,000 of all providers</Dimmed>;
+  if (at === null) return <Dimmed size="sm">None recently</Dimmed>;
   return (
     <PageLink href="/audit?action=PROVIDER_AUTH_FAILED" title="Show refused requests">
       {now - Date.parse(at) > RECENT_MS ? (
@@ -167,7 +168,13 @@ function ProviderActions({ provider, onEdit, onSecret }: ProviderActionsProps) {
       </Button>
       <Menu position="bottom-end">
         <Menu.Target>
-          <Button size="xs" variant="subtle" color="gray" aria-label={`More actions for ${name}`}>
+          <Button
+            size="xs"
+            variant="subtle"
+            color="gray"
+            rightSection={<Icon name="chevronDown" size={14} />}
+            aria-label={`More actions for ${name}`}
+          >
             More
           </Button>
         </Menu.Target>
