@@ -15,6 +15,8 @@ export interface Hit {
     | "Team"
     | "Stores"
     | "Users"
+    | "Plans"
+    | "Providers"
     | "Services"
     | "Single sign-on"
     | "OAuth clients"

@@ -1,5 +1,6 @@
 import { answerOf, type ApiClient } from "../api/client.ts";
-import { type Hit, isSameId } from "./hit.ts";
+import { hasWords } from "../ui/text-query.ts";
+import { type Hit, isSameId, RESULTS_PER_GROUP } from "./hit.ts";
 
 /** Minimum number of characters of a search text that is no id. */
 const MIN_CHARS = 2;
@@ -7,10 +8,30 @@ const MIN_CHARS = 2;
 /** Finds records of all companies by their ids, names and addresses. */
 export async function operatorHits(api: ApiClient, typed: string): Promise<Hit[]> {
   if (typed.length < MIN_CHARS && !/^\d$/.test(typed)) return [];
-  const { data } = await answerOf(api.admin.search.post({ q: typed.slice(0, MAX_CHARS) }));
-  const hits = data.map((found) => hitOf(found, typed));
+  const [{ data }, named] = await Promise.all([
+    answerOf(api.admin.search.post({ q: typed.slice(0, MAX_CHARS) })),
+    namedHits(api, typed),
+  ]);
+  const hits = [...data.map((found) => hitOf(found, typed)), ...named];
   // Records with the typed id come first, whatever their kind.
   return hits.toSorted((a, b) => Number(b.isExact) - Number(a.isExact));
+}
+
+/** Finds plans and providers by name. There are few, so their first pages are searched here. */
+async function namedHits(api: ApiClient, typed: string): Promise<Hit[]> {
+  const query = { limit: 100 };
+  const [plans, providers] = await Promise.all([
+    answerOf(api.admin.plans.get({ query })),
+    answerOf(api.admin.providers.get({ query })),
+  ]);
+  const hitsIn = (group: "Plans" | "Providers", rows: readonly { readonly name: string }[]) =>
+    rows
+      .filter(({ name }) => hasWords(name, typed))
+      .map(({ name }) => ({ group, title: name, hint: "", href: `/${group.toLowerCase()}` }));
+  return [...hitsIn("Plans", plans.data), ...hitsIn("Providers", providers.data)].slice(
+    0,
+    RESULTS_PER_GROUP,
+  );
 }
 
 /** Maximum length in characters of a search text that the API accepts. */

@@ -26,6 +26,8 @@ const ICONS: Readonly<Record<Hit["group"], IconName>> = {
   Team: "user",
   Stores: "store",
   Users: "user",
+  Plans: "catalog",
+  Providers: "plug",
   Services: "server",
   "Single sign-on": "link",
   "OAuth clients": "key",

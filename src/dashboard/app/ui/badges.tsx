@@ -42,6 +42,7 @@ const STATE_COLORS: Readonly<Record<string, string>> = {
   queued: "blue",
   running: "blue",
   waiting: "yellow",
+  scheduled: "yellow",
   retry: "yellow",
   retrying: "yellow",
   held: "yellow",

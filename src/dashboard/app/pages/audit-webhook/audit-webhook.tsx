@@ -41,7 +41,7 @@ export function Page() {
               icon="webhook"
               title="No audit webhook yet"
               action={
-                <DialogButton label="Set up">
+                <DialogButton label="Set up" title="Set up the audit webhook">
                   {(close) => <WebhookForm onClose={close} onSecret={setSecret} />}
                 </DialogButton>
               }

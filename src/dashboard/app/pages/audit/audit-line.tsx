@@ -62,10 +62,10 @@ function actorOf({ actor_name: name, request_id: request }: AuditEntry): string 
 function Mark({ entry }: { readonly entry: AuditEntry }) {
   const isImpersonated = entry.impersonator_id !== null;
   if (!isImpersonated && !isSevere(entry.action)) return null;
+  const isTold = sentenceOf(entry)[0].startsWith("was impersonated");
+  const impersonator = `by ${entry.impersonator_name ?? "somebody"}${isTold ? "" : ", impersonating"}`;
   return (
-    <Tag color={isImpersonated ? "yellow" : "red"}>
-      {isImpersonated ? `by ${entry.impersonator_name ?? "somebody"}, impersonating` : "Warning"}
-    </Tag>
+    <Tag color={isImpersonated ? "yellow" : "red"}>{isImpersonated ? impersonator : "Warning"}</Tag>
   );
 }
 

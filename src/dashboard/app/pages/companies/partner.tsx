@@ -94,8 +94,8 @@ function ActAsPartner({ id, name }: PartnerProps) {
         action="Continue"
         onConfirm={() => mutateAsync()}
       >
-        You open the webhook pages as the owner of {name}. Only the owner can see secrets, add
-        webhooks and change alerts. The audit log records all that you do.
+        You get a link to the webhook pages of {name} and act there as its owner, but cannot see
+        secrets, add webhooks or change alerts. The audit log records all that you do.
       </ConfirmedAction>
       <Dialog opened={data !== undefined} onClose={close} title={`Act as ${name}`} centered>
         {data !== undefined && (

@@ -5,6 +5,7 @@ import { Link, useParams } from "wouter";
 
 import "@mantine/core/styles/ColorSwatch.css";
 import { roleName } from "../../session/roles.ts";
+import { deletionOfOptions } from "../erasures/data.ts";
 import { useApi } from "../../session/session.tsx";
 import { CopyableId } from "../../ui/copy.tsx";
 import { DialogButton } from "../../ui/dialog.tsx";
@@ -214,13 +215,30 @@ function Details({ type, company, facts }: DetailsProps) {
             {isActive
               ? "Signs all its users out and holds its webhook events. Reviews still arrive. "
               : "Its users can sign in again, and held webhook events are delivered. "}
-            A deactivated company can be{" "}
-            <TextLink href={`/erasures?tab=companies&company=${id}`}>deleted for good</TextLink>.
+            <Deletion company={company} />
           </>
         }
         actions={<CompanySwitch type={type} company={company} />}
       />
     </Stack>
+  );
+}
+
+/** Tells of the deletion of a company, or leads to its form. */
+function Deletion({ company: { id, is_active: isActive } }: Pick<DetailsProps, "company">) {
+  const deletion = useQuery({ ...deletionOfOptions(useApi(), id), enabled: !isActive }).data;
+  if (deletion)
+    return (
+      <strong>
+        Its deletion begins <Time at={deletion.due_at} mayBeAhead />.{" "}
+        <TextLink href="/erasures?tab=companies">Show or cancel it</TextLink>
+      </strong>
+    );
+  return (
+    <>
+      A deactivated company can be{" "}
+      <TextLink href={`/erasures?tab=companies&company=${id}`}>deleted for good</TextLink>.
+    </>
   );
 }
 

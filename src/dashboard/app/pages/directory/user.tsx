@@ -110,9 +110,9 @@ function UserPage({ user }: UserProps) {
                 onConfirm={() => sendPasswordReset(user.id)}
                 done={`Password reset sent to ${email}.`}
               >
-                We email {email} a link to choose a new password, valid for 10 minutes. The email
-                says that it comes from support. The current password works until then; a new one
-                ends all sessions and tokens.
+                We email {email} a link to choose a new password, valid for 10 minutes, in the name
+                of support. The current password works until a new one is chosen, which ends all
+                sessions and tokens.
               </ConfirmedAction>
             )}
             <DialogButton label="Edit" title={`Edit ${name}`} button={{ variant: "default" }}>

@@ -32,6 +32,19 @@ export const deletionsOptions = (api: ApiClient) => ({
   refetchInterval: READ_AGAIN_MS,
 });
 
+const MAX_PAGE = 100;
+
+/** Reads the deletion of a company if it is among the next ones; null if there is none. */
+export const deletionOfOptions = (api: ApiClient, id: number) =>
+  queryOptions({
+    queryKey: [...DELETIONS, "of", id],
+    queryFn: async () => {
+      const query = { limit: MAX_PAGE };
+      const { data } = await answerOf(api.admin.deletions.get({ query }));
+      return data.find(({ company }) => company.id === id) ?? null;
+    },
+  });
+
 export type CompanyDeletion = RowOf<typeof deletionsOptions>;
 
 interface Company {

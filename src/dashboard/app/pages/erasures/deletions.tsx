@@ -48,7 +48,7 @@ export function Deletions({ action }: { readonly action: ReactNode }) {
               {one.company.type === "partner" ? "Partner, with all its accounts" : "Account"}
             </CellText>
           ),
-          State: <StateBadge state={one.state} />,
+          State: <StateBadge state={one.state === "waiting" ? "scheduled" : one.state} />,
           Requested: <Time at={one.requested_at} />,
           Begins: (
             <>
@@ -185,7 +185,7 @@ function DeletionForm({ type, id, name, onClose }: LeavingProps & { readonly nam
           <li>stores, users, OAuth clients and single sign-on connections</li>
         </ul>
         <Text size="sm" mt="xs">
-          It begins after a waiting time of usually 30 days, and can be cancelled until then. The
+          It begins after a waiting time, usually 30 days, and can be cancelled until then. The
           audit log stays, without addresses and texts.
         </Text>
       </Alert>

@@ -69,7 +69,7 @@ export function Page() {
               </CellText>
             )),
             Passwords: one.password_login ? "Allowed" : "Not allowed",
-            "New users": one.new_users === null ? "Invited" : roleName(one.new_users.role),
+            "New users": one.new_users === null ? "Not created" : roleName(one.new_users.role),
             Changed: <Time at={one.updated_at} />,
           }),
         }}

@@ -127,11 +127,7 @@ function Sites({ store }: StoreProps) {
             "Review site": <CellText title={nameOf(one.provider)} />,
             "Reading reviews": <Axis axis={one.pull} />,
             "Posting responses": <Axis axis={one.post} />,
-            "Last review": one.last_review_at ? (
-              <Time at={one.last_review_at} />
-            ) : (
-              "None among the store's latest 1,000"
-            ),
+            "Last review": one.last_review_at ? <Time at={one.last_review_at} /> : "None recently",
             "State changed": <Time at={one.updated_at} />,
             "Connection ID": (
               <CopyableId

@@ -197,7 +197,7 @@ function settingsOf(one: Subscription): Readonly<Record<string, ReactNode>> {
       Events: one.events === null ? "All" : one.events.join(", "),
       Body: one.payload_mode === "full" ? "Full" : "Minimal",
       Order: one.ordering === "review" ? "Strict per review" : "Strict across all events",
-      "Our emails": one.suppress_native_notifications ? "Off" : "On",
+      "Notification emails": one.suppress_native_notifications ? "Off" : "On",
       "Sequence headers": one.sequence_headers ? "Sent" : "Not sent",
     }),
     "Standard Webhooks": one.standard_webhooks ? "Headers sent" : "Headers not sent",

@@ -154,7 +154,7 @@ function EmptySlot({ kind }: { readonly kind: (typeof KINDS)[number] }) {
       component="section"
       p="md"
       bd="1px dashed var(--mantine-color-default-border)"
-      aria-label={`${title}: free`}
+      aria-label={`${title}: not in use`}
     >
       <Group justify="space-between" gap="sm">
         <div className="grows section-words">
