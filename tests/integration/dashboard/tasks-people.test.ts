@@ -194,7 +194,7 @@ describe.skipIf(lacks("chromium"))("an operator, in a browser", () => {
       await link(page, /^Deliveries of/).click();
       await page.waitForURL(/tab=deliveries/);
       await button(page, "Act as partner").click();
-      await inDialog(page, "Continue").click();
+      await inDialog(page, "Create link").click();
       const portal = page.getByRole("dialog").getByRole("link", { name: "Open portal" });
       expect(await portal.getAttribute("href")).toContain("/embed/");
       await page.keyboard.press("Escape");

@@ -5,6 +5,7 @@ import { Link, useParams } from "wouter";
 
 import "@mantine/core/styles/ColorSwatch.css";
 import { roleName } from "../../session/roles.ts";
+import { ActAsPartner } from "../companies/act-as-partner.tsx";
 import { deletionOfOptions } from "../erasures/data.ts";
 import { useApi } from "../../session/session.tsx";
 import { CopyableId } from "../../ui/copy.tsx";
@@ -74,9 +75,12 @@ function PartnerPage({ id }: IdProps) {
           kind="Partner"
           renderForm={(close) => <EditPartner partner={one} onClose={close} />}
           link={
-            <Button component={Link} href={`/companies/${id}/webhooks`}>
-              Webhooks
-            </Button>
+            <>
+              {one.is_active && <ActAsPartner id={id} name={one.name} />}
+              <Button component={Link} href={`/companies/${id}/webhooks`}>
+                Webhooks
+              </Button>
+            </>
           }
           facts={[["White label", <WhiteLabel key="label" partner={one} />]]}
           part={{ name: "accounts", title: "Accounts", content: <Accounts partnerId={id} /> }}

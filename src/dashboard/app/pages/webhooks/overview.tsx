@@ -274,7 +274,7 @@ function Causes({ incident }: { readonly incident: Incident }) {
         "Over time": (
           <Sparkline
             bars={cause.counts.map((bad) => ({ good: 0, bad }))}
-            label={`${number(Math.min(...cause.counts))} to ${number(Math.max(...cause.counts))} in each ${duration(incident.step)}`}
+            label={`${rangeOf(cause.counts)} in each ${duration(incident.step)}`}
           />
         ),
         Last: <Time at={cause.last_at} />,
@@ -378,3 +378,7 @@ function outcomeOf({ disabled_at: disabledAt, ended_by: endedBy }: PastIncident)
   const end = endedBy === "recovered" ? "recovered" : "enabled";
   return disabledAt === null ? sentence(end) : `Disabled, then ${end}`;
 }
+
+/** Returns the least and the most of some numbers, or one number if they are equal. */
+const rangeOf = (counts: readonly number[]) =>
+  [...new Set([Math.min(...counts), Math.max(...counts)])].map(number).join(" to ");
