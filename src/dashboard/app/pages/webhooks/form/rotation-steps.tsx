@@ -92,17 +92,24 @@ function StepTitle({ children }: { readonly children: ReactNode }) {
 }
 
 /**
- * Returns whether a check has shown that the endpoint has the new secret; undefined if none has decided it. After the
- * end of the old secret every valid delivery is signed with the new one alone.
+ * Returns whether a check has shown that the endpoint has the new secret; undefined if none has decided it, and
+ * `unclear` if the endpoint accepts a secret that is not its own, because then its answers prove nothing. After the end
+ * of the old secret every valid delivery is signed with the new one alone.
  */
-function knowsNewSecret(report: CheckReport | undefined, isRunning: boolean): boolean | undefined {
-  const code = isRunning ? "deployed_secret" : "valid_signature";
-  return report?.findings.find((one) => one.code === code)?.passed ?? undefined;
+function knowsNewSecret(report: CheckReport | undefined, isRunning: boolean): Known {
+  const passed = (code: string) => report?.findings.find((one) => one.code === code)?.passed;
+  const hasNew = passed(isRunning ? "deployed_secret" : "valid_signature") ?? undefined;
+  if (hasNew !== true || passed("foreign_secret") === true) return hasNew;
+  return passed("foreign_secret") === false ? "unclear" : undefined;
 }
+
+type Known = boolean | "unclear" | undefined;
 
 const CHECK_WORDS: Readonly<Record<string, string>> = {
   true: "Your endpoint has the new secret.",
   false: "Your endpoint does not have the new secret yet. Deploy it, then check again.",
+  unclear:
+    "Your endpoint accepts the signature of any secret, so no check can tell whether it has the new one.",
   undefined: "Test requests show whether your endpoint has the new secret.",
 };
 
@@ -132,7 +139,7 @@ function Signatures({ subscription, isRunning }: RotationStepsProps) {
 }
 
 interface EndButtonProps extends SubscriptionProps {
-  readonly hasNew: boolean | undefined;
+  readonly hasNew: Known;
   readonly onEnded: () => void;
 }
 
